@@ -108,8 +108,8 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
       before.push_back(row);
     }
   }
-  const std::string skipped = table.skipped(whole.rows);
-  if (!skipped.empty()) progress.line(skipped);
+  for (const std::string& below : {table.skipped(whole.rows), table.footnote(whole.rows)})
+    if (!below.empty()) progress.line(below);
   const LadderCommand& command = command_of(ladder.name);
   if (command.below_table) progress.line("\n" + command.below_table(reports));
   return reports;

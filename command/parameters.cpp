@@ -154,14 +154,6 @@ std::optional<Array> Parameters::array(const std::string& name,
   require(fits, name, *path,
           text("has ", rank, rank == 1 ? " axis (" : " axes (", to_string(array.shape()), "); ",
                name, " is ", joined(axes, " or ")));
-  if (dtype == DType::f32) {
-    const auto values = array.as<float>();
-    const auto wrong =
-        std::find_if(values.begin(), values.end(), [](float v) { return !std::isfinite(v); });
-    require(wrong == values.end(), name, *path,
-            text("holds ", wrong == values.end() ? 0.0f : *wrong, " at element ",
-                 wrong - values.begin(), ", with which nothing can be compared"));
-  }
   for (const std::int64_t extent : array.shape()) {
     require(extent <= kMaxInt, name, *path, text("the extent ", extent, " must be less than 2^31"));
   }

@@ -23,8 +23,10 @@ constexpr int kGpuWarmUpRuns = 2;  // a GPU's first launch loads the kernel's co
 /// Sums beyond float's range would differ in every rung.
 void require_float_range(const Comparison& comparison) {
   for (const Expected& expected : comparison.expected()) {
-    for (const double magnitude : expected.magnitude) {
-      require(magnitude <= double{std::numeric_limits<float>::max()}, expected.spec.name, magnitude,
+    for (std::size_t i = 0; i < expected.magnitude.size(); ++i) {
+      if (!std::isfinite(expected.values[i])) continue;  // as numbers are that were given
+      require(expected.magnitude[i] <= double{std::numeric_limits<float>::max()},
+              expected.spec.name, expected.magnitude[i],
               "the given numbers are too large: such a sum does not fit float32");
     }
   }
@@ -36,10 +38,12 @@ nlohmann::ordered_json row_json(const Row& row) {
                                  {"where", name_of(row.where)},
                                  {"status", name_of(outcome.status)},
                                  {"reason", outcome.reason},
+                                 {"remark", nullptr},
                                  {"exact", nullptr},
                                  {"max_error", nullptr},
                                  {"milliseconds", nullptr}};
   if (!outcome.ran) return json;
+  if (!outcome.remark.empty()) json["remark"] = outcome.remark;
   json["exact"] = outcome.exact;
   // JSON has neither NaN nor infinities; the reason tells of them.
   if (std::isfinite(outcome.max_error)) json["max_error"] = outcome.max_error;
@@ -70,15 +74,17 @@ Report without_reference(Prepared prepared, const std::vector<Seat>& seats,
 }  // namespace
 
 Comparison comparison_of(const Task& task, Data data, Arrays inputs) {
-  Comparison comparison(*task.ladder, task.problem, data, std::move(inputs));
+  Comparison comparison(*task.ladder, task.problem, data, std::move(inputs),
+                        task.given.empty() ? Roundings::independent : Roundings::any);
   require_float_range(comparison);
   return comparison;
 }
 
 Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
            const Observer& observer, RunOptions run_options) {
-  const double seconds = slowness_of_this_machine() *
-                         expected_seconds_of_reference(*prepared.task.ladder, prepared.task.problem);
+  const double seconds =
+      slowness_of_this_machine() *
+      expected_seconds_of_reference(*prepared.task.ladder, prepared.task.problem);
   if (run_options.limit > 0 && seconds > run_options.limit)
     return without_reference(std::move(prepared), seats, observer,
                              over_limit(seconds, run_options.limit));

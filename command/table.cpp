@@ -12,7 +12,7 @@ namespace convladder::command {
 namespace {
 
 constexpr std::size_t kWhere = 10, kResult = 10, kError = 10, kTime = 10, kSpeedUp = 10;
-constexpr std::size_t kColumns = kWhere + kResult + kError + kTime + kSpeedUp;
+constexpr std::size_t kNumbers = kWhere + kResult + kError + kTime + kSpeedUp;
 
 std::string formatted(const char* format, double value) {
   char buffer[64];
@@ -36,7 +36,8 @@ std::string ratio_text(double value) {
 std::string error_text(const Outcome& outcome) {
   if (!outcome.ran) return "-";
   if (outcome.exact) return "exact";
-  return std::isfinite(outcome.max_error) ? formatted("%.1e", outcome.max_error) : "nan or inf";
+  if (!std::isfinite(outcome.max_error)) return "nan or inf";
+  return formatted("%.1e", outcome.max_error) + (*outcome.relative_to == '\0' ? "" : "*");
 }
 
 Style style_of(Status status) {
@@ -77,7 +78,7 @@ std::string wrapped(const std::string& words, std::size_t first_column, std::siz
 
 Table::Table(const std::vector<Seat>& seats) : rung_width_(4), narrow_(false) {
   for (const Seat& seat : seats) rung_width_ = std::max(rung_width_, seat.rung->name.size());
-  narrow_ = 2 + rung_width_ + 2 + kColumns > output_width();
+  narrow_ = 2 + rung_width_ + 2 + kNumbers > output_width();
   if (narrow_) rung_width_ = 0;
 }
 
@@ -104,10 +105,11 @@ std::string Table::row(const Row& row, const std::vector<Row>& before) const {
     line += right(error_text(outcome), kError) +
             right(time_means_something(row) ? time_text(outcome.milliseconds) : "-", kTime) +
             right(faster ? ratio_text(*faster) : "-", kSpeedUp);
+    if (!outcome.remark.empty()) line += "\n    " + wrapped(outcome.remark, 4, 4);
     if (!outcome.reason.empty()) line += "\n    " + wrapped(printable(outcome.reason), 4, 4);
   } else {
     // Below, where a word would hardly fit beside.
-    const bool below = narrow_ && indent + kColumns > output_width();
+    const bool below = narrow_ && indent + kNumbers > output_width();
     line += below ? "\n    " + wrapped(printable(outcome.reason), 4, 4)
                   : wrapped(printable(outcome.reason), indent, indent);
   }
@@ -136,6 +138,18 @@ std::string Table::skipped(const std::vector<Row>& rows) const {
   return lines;
 }
 
+std::string Table::footnote(const std::vector<Row>& rows) const {
+  std::vector<std::string> sizes;
+  for (const Row& row : rows) {
+    const std::string size = row.outcome.relative_to;
+    if (!row.outcome.ran || row.outcome.exact || size.empty()) continue;
+    if (std::ranges::find(sizes, size) == sizes.end()) sizes.push_back(size);
+  }
+  if (sizes.empty()) return "";
+  return styled(Style::dim,
+                "  * " + wrapped("error relative to " + joined(sizes, ", or to "), 4, 4));
+}
+
 Report merged(const std::vector<Report>& reports, const std::vector<std::string>& problem_names) {
   Report all = reports.front();
   for (std::size_t i = 0; i < all.rows.size(); ++i) {
@@ -157,6 +171,8 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
       ++ran;
       sum.exact = sum.exact && one.exact;
       sum.max_error = std::max(sum.max_error, one.max_error);
+      if (sum.remark.empty()) sum.remark = one.remark;
+      sum.relative_to = one.relative_to;
       sum.milliseconds += one.milliseconds;
     }
     sum.ran = ran != 0;

@@ -20,6 +20,8 @@ class Table {
   std::string header() const;
   /// The row's line or lines; empty if it only counts towards skipped().
   std::string row(const Row& row, const std::vector<Row>& before) const;
+  /// What the errors with a star are relative to; empty if there are none.
+  std::string footnote(const std::vector<Row>& rows) const;
   /// A line for each place where rungs were skipped; empty if there are none.
   std::string skipped(const std::vector<Row>& rows) const;
 

@@ -94,6 +94,13 @@ struct WinogradTile {
 /// F(3, 3) for rows of filters in pieces of three taps.
 inline constexpr WinogradTile kWinogradPieces = 3;
 
+/// How a rung uses TF32.
+enum class Tf32 {
+  none,      ///< Not at all.
+  operands,  ///< It rounds operands to it where the problem allows that.
+  parts      ///< It splits each operand into parts of it (3xTF32), whatever the problem allows.
+};
+
 /// A row of the rung table.
 struct Rung {
   std::string name;           ///< Source path from the root without the suffix.
@@ -111,6 +118,11 @@ struct Rung {
   /// what is a whole number is one after rounding to the nearest, and NaN and infinity reach all of
   /// images 2 i and 2 i + 1.
   bool float_spectra = false;
+  /// What it makes of float32 operands. In TF32, numbers next to float32's largest become infinite,
+  /// and small ones lose bits.
+  Tf32 tf32 = Tf32::none;
+  /// It computes a transform as a convolution with a chirp, whose numbers on the way are larger.
+  bool chirp = false;
   /// The code by Where; empty where this build has none.
   std::array<std::optional<AnyImplementation>, 3> code = {};
 
@@ -122,6 +134,8 @@ struct Rung {
   RungKind kind() const {
     return previous.empty() ? RungKind::start : beside.empty() ? RungKind::step : RungKind::branch;
   }
+  /// Whether an output's rounding error depends on more than the output's own terms.
+  bool transforms() const { return winograd.m != 0 || whole_images || float_spectra; }
   /// Whether it is a .cu file.
   bool is_cuda() const { return source.ends_with(".cu"); }
 };

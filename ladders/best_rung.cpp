@@ -164,9 +164,7 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
 }
 
 /// Whether it saves multiplications of a convolution by a transform.
-bool transforms(const Rung& rung) {
-  return rung.winograd.m != 0 || rung.whole_images || rung.float_spectra;
-}
+bool transforms(const Rung& rung) { return rung.transforms(); }
 
 /// By ladder: of its reference, on one core. Whether it uses all cores, too.
 struct ReferenceCosts {

@@ -133,10 +133,12 @@ convladder::Ladder convladder::conv2d_ladder() {
                  winograd(4, CUDA_ROW(cuda_optimized, conv2d, winograd_chunks,
                                       "cuda_optimized/conv2d/im2col_gemm_chunks",
                                       "as many tiles at a time as the L2 cache keeps"))),
-          branch("cuda_optimized/conv2d/winograd_4x4",
-                 winograd(4, CUDA_ROW(cuda_optimized, conv2d, winograd_3xtf32,
-                                      "cuda_optimized/conv2d/winograd_4x4",
-                                      "its products on tensor cores, each as three in TF32"))),
+          branch(
+              "cuda_optimized/conv2d/winograd_4x4",
+              winograd(4, tf32(Tf32::parts,
+                               CUDA_ROW(cuda_optimized, conv2d, winograd_3xtf32,
+                                        "cuda_optimized/conv2d/winograd_4x4",
+                                        "its products on tensor cores, each as three in TF32")))),
           branch("cuda_optimized/conv2d/winograd_4x4",
                  winograd(2, CUDA_ROW(cuda_optimized, conv2d, winograd_fused,
                                       "cuda_naive/conv2d/winograd_2x2",
@@ -153,10 +155,11 @@ convladder::Ladder convladder::conv2d_ladder() {
                                         "cpu_reference/conv2d/fft_tile_pairs",
                                         "tiles of 16 to 64 points, transformed in shared memory"))),
           branch("cuda_optimized/conv2d/winograd_3xtf32",
-                 float_spectra(CUDA_ROW(cuda_optimized, conv2d, fft_3xtf32,
-                                        "cpu_reference/conv2d/fft_tiles",
-                                        "many channels: spectra of real tiles, complex "
-                                        "products as Gauss's three, on tensor cores"))),
+                 float_spectra(tf32(
+                     Tf32::parts,
+                     CUDA_ROW(cuda_optimized, conv2d, fft_3xtf32, "cpu_reference/conv2d/fft_tiles",
+                              "many channels: spectra of real tiles, complex "
+                              "products as Gauss's three, on tensor cores")))),
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, implicit_gemm, "cuda_naive/conv2d/im2col_gemm",
                           "one thread a sum of the product; every index is decoded by division")),
@@ -183,15 +186,20 @@ convladder::Ladder convladder::conv2d_ladder() {
                   cuda_optimized, conv2d, implicit_gemm_split_k,
                   "cuda_optimized/conv2d/implicit_gemm_cp_async",
                   "several blocks share a tile's sums; a second kernel adds their parts in order")),
-          branch("cuda_optimized/conv2d/implicit_gemm_cp_async",
-                 CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
-                          "cuda_optimized/conv2d/implicit_gemm_cp_async",
-                          "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32")),
+          branch(
+              "cuda_optimized/conv2d/implicit_gemm_cp_async",
+              tf32(Tf32::operands,
+                   CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
+                            "cuda_optimized/conv2d/implicit_gemm_cp_async",
+                            "implicit GEMM in NHWC on the tensor cores, factors rounded to TF32"))),
           branch(
               "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
-              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
-                       "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
-                       "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)")),
+              tf32(
+                  Tf32::operands,
+                  CUDA_ROW(
+                      cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
+                      "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
+                      "Hopper's copy engine finds the windows, and wgmma multiplies them (TF32)"))),
           branch("cuda_naive/conv2d/direct",
                  CUDA_ROW(cuda_naive, conv2d, direct_16bit, "cuda_naive/conv2d/direct",
                           "16 bits in memory, float in registers: rounded once, at the end")),
@@ -227,14 +235,18 @@ convladder::Ladder convladder::conv2d_ladder() {
                           "one tap: a pixel is brought once, for all filters, whose weights stay")),
           branch(
               "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_patches_tf32,
+              tf32(Tf32::operands,
+                   CUDA_ROW(
+                       cuda_optimized, conv2d, implicit_gemm_wgmma_patches_tf32,
                        "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-                       "patches of floats (TF32); sums leave as whole sectors, without a draft")),
+                       "patches of floats (TF32); sums leave as whole sectors, without a draft"))),
           branch("cuda_optimized/conv2d/direct_deinterleaved",
-                 CUDA_ROW(cuda_optimized, conv2d, direct_mma_tf32,
+                 tf32(Tf32::operands,
+                      CUDA_ROW(
+                          cuda_optimized, conv2d, direct_mma_tf32,
                           "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
                           "few channels: tensor cores read windows out of a patch in shared memory "
-                          "(TF32)")),
+                          "(TF32)"))),
           branch("cuda_optimized/conv2d/direct_mma_tf32",
                  CUDA_ROW(cuda_optimized, conv2d, direct_mma_16bit,
                           "cuda_optimized/conv2d/direct_mma_tf32",

@@ -64,16 +64,18 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                   cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
                   "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
                   "pixels are decoded once a block, and copied straight to where they are read")),
+          branch(
+              "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+              winograd(4, tf32(Tf32::parts,
+                               CUDA_ROW(cuda_optimized, conv2d_wgrad, winograd_3xtf32,
+                                        "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+                                        "tiles of 4 x 4 with a quarter of the products, on tensor "
+                                        "cores as three in TF32")))),
           branch("cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
-                 winograd(4, CUDA_ROW(cuda_optimized, conv2d_wgrad, winograd_3xtf32,
-                                      "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
-                                      "tiles of 4 x 4 with a quarter of the products, on tensor "
-                                      "cores as three in TF32"))),
-          branch("cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
-                 CUDA_ROW(
-                     cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
-                     "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
-                     "implicit GEMM in NHWC on the tensor cores, its long sums split over blocks")),
+                 tf32(Tf32::operands, CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
+                                               "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+                                               "implicit GEMM in NHWC on the tensor cores, its "
+                                               "long sums split over blocks"))),
           branch("cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",
                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit,
                           "cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",

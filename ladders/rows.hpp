@@ -89,6 +89,18 @@ inline Rung float_spectra(Rung rung) {
   return rung;
 }
 
+/// A row whose rung rounds float32 operands to TF32, or splits them into parts of it.
+inline Rung tf32(Tf32 how, Rung rung) {
+  rung.tf32 = how;
+  return rung;
+}
+
+/// A row whose rung transforms by a convolution with a chirp.
+inline Rung chirp(Rung rung) {
+  rung.chirp = true;
+  return rung;
+}
+
 /// A row whose rung computes tiles of m x m outputs by Winograd's F(m x m, 3 x 3), or of m x m
 /// gradients of outputs by F(3 x 3, m x m), or pieces. @param tile m, and of 4 which points
 inline Rung winograd(WinogradTile tile, Rung rung) {

@@ -57,22 +57,28 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                    "the tiles with most taps begin first, so that no long one ends last"),
           branch(
               "cuda_optimized/sparse_conv/implicit_gemm_longest_first",
-              CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_mma,
-                       "cuda_optimized/sparse_conv/implicit_gemm_longest_first",
-                       "tiles of rows with like masks, gathered by cp.async, on the tensor cores")),
+              tf32(
+                  Tf32::operands,
+                  CUDA_ROW(
+                      cuda_optimized, sparse_conv, implicit_gemm_mma,
+                      "cuda_optimized/sparse_conv/implicit_gemm_longest_first",
+                      "tiles of rows with like masks, gathered by cp.async, on the tensor cores"))),
           branch("cuda_optimized/sparse_conv/implicit_gemm_mma",
-                 CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_wgmma,
-                          "cuda_optimized/sparse_conv/implicit_gemm_mma",
-                          "the same tiles, multiplied by wgmma where they were gathered")),
+                 tf32(Tf32::operands,
+                      CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_wgmma,
+                               "cuda_optimized/sparse_conv/implicit_gemm_mma",
+                               "the same tiles, multiplied by wgmma where they were gathered"))),
           branch("cuda_optimized/sparse_conv/implicit_gemm_wgmma",
-                 CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers,
+                 tf32(Tf32::operands,
+                      CUDA_ROW(
+                          cuda_optimized, sparse_conv, implicit_gemm_producers,
                           "cuda_optimized/sparse_conv/implicit_gemm_wgmma",
                           "warps that only gather feed warpgroups that only multiply, several taps "
-                          "a stage")),
-          CUDA_ROW(
-              cuda_optimized, sparse_conv, implicit_gemm_producers_sorted,
-              "cuda_optimized/sparse_conv/implicit_gemm_producers",
-              "any table: segments of rows are sorted in the launch that puts weights in place"),
+                          "a stage"))),
+          tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers_sorted,
+                                        "cuda_optimized/sparse_conv/implicit_gemm_producers",
+                                        "any table: segments of rows are sorted in the launch that "
+                                        "puts weights in place")),
           branch("cuda_optimized/sparse_conv/implicit_gemm_mma",
                  CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_fragments,
                           "cuda_optimized/sparse_conv/implicit_gemm_mma",

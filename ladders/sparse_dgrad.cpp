@@ -38,18 +38,22 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
               "cuda_optimized/sparse_dgrad/output_stationary",
               "the forward pass' newest kernel in its place, under subm over the forward table"),
           branch("cuda_optimized/sparse_dgrad/implicit_gemm",
-                 CUDA_ROW(
-                     cuda_optimized, sparse_dgrad, implicit_gemm_mma,
-                     "cuda_optimized/sparse_dgrad/implicit_gemm",
-                     "implicit_gemm on tensor cores: W^T is what mma.sync calls a column factor")),
+                 tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_mma,
+                                               "cuda_optimized/sparse_dgrad/implicit_gemm",
+                                               "implicit_gemm on tensor cores: W^T is what "
+                                               "mma.sync calls a column factor"))),
           branch(
               "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
-              CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers,
-                       "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
-                       "the forward pass' producer warps and wgmma, with the weights as they lie")),
-          CUDA_ROW(
-              cuda_optimized, sparse_dgrad, implicit_gemm_producers_sorted,
-              "cuda_optimized/sparse_dgrad/implicit_gemm_producers",
-              "any table: segments of rows are sorted in the launch that puts weights in place"),
+              tf32(
+                  Tf32::operands,
+                  CUDA_ROW(
+                      cuda_optimized, sparse_dgrad, implicit_gemm_producers,
+                      "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
+                      "the forward pass' producer warps and wgmma, with the weights as they lie"))),
+          tf32(Tf32::operands,
+               CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers_sorted,
+                        "cuda_optimized/sparse_dgrad/implicit_gemm_producers",
+                        "any table: segments of rows are sorted in the launch that puts weights in "
+                        "place")),
       }};
 }

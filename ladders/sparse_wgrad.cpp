@@ -38,13 +38,16 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
                    "cuda_optimized/sparse_wgrad/split_k_atomics",
                    "parts go to a workspace, and a second launch adds them in one order"),
           branch("cuda_optimized/sparse_wgrad/split_k",
-                 CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_mma,
+                 tf32(Tf32::operands,
+                      CUDA_ROW(
+                          cuda_optimized, sparse_wgrad, split_k_mma,
                           "cuda_optimized/sparse_wgrad/split_k",
-                          "the same on tensor cores, both factors transposed as they are loaded")),
+                          "the same on tensor cores, both factors transposed as they are loaded"))),
           branch("cuda_optimized/sparse_wgrad/split_k_mma",
-                 CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_wgmma,
-                          "cuda_optimized/sparse_wgrad/split_k_mma",
-                          "warps that gather beside one warpgroup that multiplies; parts take "
-                          "turns at the steps of a tap")),
+                 tf32(Tf32::operands,
+                      CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_wgmma,
+                               "cuda_optimized/sparse_wgrad/split_k_mma",
+                               "warps that gather beside one warpgroup that multiplies; parts take "
+                               "turns at the steps of a tap"))),
       }};
 }

@@ -75,6 +75,15 @@ double rounded(double value, DType dtype) {
   });
 }
 
+/// The smallest number that is rounded to infinity.
+double beyond(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return 65520;
+    case DType::bf16: return 0x1.ffp127;
+    default: return 0x1.ffffffp127;
+  }
+}
+
 /// Equal, or both NaN: where the right number is NaN, no other is.
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
@@ -103,13 +112,26 @@ double allowed_error(const Expected& expected, Data data) {
          (4 + products) * std::ldexp(1.0, -24);
 }
 
+double most_error(const Expected& expected) {
+  const auto terms = static_cast<double>(expected.longest_sum);
+  const double unit = std::ldexp(1.0, -24);
+  // Of a pass, which multiplies and adds: 6 units of the norm (Higham 2002, section 24.1). A
+  // convolution has three transforms, and its bound is of norms already; a transform's is of its
+  // largest output, and the norm of all outputs is at most the root of their number as much.
+  if (expected.passes > 0 && expected.grid > 0) return (4 + 3 * 6 * expected.passes + terms) * unit;
+  if (expected.passes > 0) return (4 + 6 * expected.passes * std::sqrt(terms)) * unit;
+  if (expected.factors == DType::f8) return std::ldexp(4 * (32 + 1), -13);
+  const double all = (4 + terms + static_cast<double>(expected.other_roundings)) * unit;
+  return expected.precision == Precision::tf32 ? std::ldexp(1.0, -10) + all : all;
+}
+
 double error_of_rounding(double size, DType dtype) {
   const Rounding rounding = rounding_of(dtype);
   return rounding.relative * size + rounding.absolute;
 }
 
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
-              OutputTile tile) {
+              OutputTile tile, Roundings roundings, const Spread& spread) {
   const ArraySpec& spec = expected.spec;
   if (found.shape() != spec.shape || found.dtype() != spec.dtype) {
     return {.max_error = std::numeric_limits<double>::infinity(),
@@ -119,15 +141,17 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
   }
   Verdict verdict{.agrees = true, .exact = true};
   const double factor = allowed_error(expected, data);
+  const double most = roundings == Roundings::any ? std::max(factor, most_error(expected)) : factor;
   // Products below float's smallest normal number are rounded to multiples of 2^-149.
-  const double underflow = static_cast<double>(expected.longest_sum) * std::ldexp(1.0, -149);
+  const double underflow =
+      static_cast<double>(expected.longest_sum) * std::ldexp(1.0, -149) + expected.absolute;
   const bool is_integer = spec.dtype == DType::i32;
   const auto integers = is_integer ? found.as<std::int32_t>() : std::span<const std::int32_t>();
   const Array widened = is_integer ? Array() : rounded_to(found, DType::f32);
   const auto floats = widened.as<float>();
   for (std::int64_t i = 0; i < found.size(); ++i) {
     const auto at = static_cast<std::size_t>(i);
-    double right = 0, value = 0, tolerance = 0;
+    double right = 0, value = 0, tolerance = 0, most_tolerance = 0;
     if (is_integer) {
       right = expected.integers[at];
       value = integers[at];
@@ -135,6 +159,10 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
     } else {
       const double nearest = rounded(expected.values[at], spec.dtype);
       value = double{floats[at]};
+      if (spread.allows(at, nearest, value, floats)) {
+        verdict.exact = verdict.exact && same(value, nearest);
+        continue;
+      }
       if (expected.grid > 0 && data == Data::integer) {
         // Where the nearest multiple need not be the right one, the bound alone decides.
         const double bound = factor * expected.magnitude[at];
@@ -146,24 +174,38 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
       } else {
         // Beyond the type's largest number, infinity is right.
         right = std::isinf(nearest) ? nearest : expected.values[at];
-        if (!expected.magnitude.empty()) {
-          tolerance = factor * expected.magnitude[at];
-          if (tolerance > 0) tolerance += underflow;
-        }
-        tolerance += error_of_rounding(std::abs(right) + tolerance, spec.dtype);
+        const auto with = [&](double factor_of_sum) {
+          double error = 0;
+          if (!expected.magnitude.empty()) {
+            error = factor_of_sum * expected.magnitude[at];
+            if (error > 0) error += underflow;
+          }
+          return error + error_of_rounding(std::abs(expected.values[at]) + error, spec.dtype);
+        };
+        tolerance = with(factor);
+        most_tolerance = with(most);
       }
     }
-    const double error = same(value, right) ? 0 : std::abs(value - right);  // also of infinities
+    double error = same(value, right) ? 0 : std::abs(value - right);  // also of infinities
+    // Next to the largest number of a type, rounding may make infinity of one, and not of the
+    // other.
+    if (!is_integer && std::isinf(value) != std::isinf(right) &&
+        std::signbit(value) == std::signbit(right) && std::isfinite(expected.values[at]))
+      error = std::abs((std::isinf(value) ? std::copysign(beyond(spec.dtype), value) : value) -
+                       expected.values[at]);
     // Written positively and negated, so that NaN fails. (The tolerance of an infinity may be NaN.)
-    if (!(error == 0 || error <= tolerance) && verdict.agrees) {
+    const bool fits = error == 0 || error <= tolerance;
+    if (!fits && error <= most_tolerance) {
+      verdict.adds_up = true;
+    } else if (!fits && verdict.agrees) {
       verdict.agrees = false;
       const auto indices = indices_of(spec.shape, i);
-      verdict.difference =
-          text(element_name(spec, i), ": expected ", right, ", found ", found_text(value),
-               tolerance > 0 && std::isfinite(error)
-                   ? text(" (off by ", error, ", allowed ", tolerance, ")")
-                   : "",
-               place_in_tile(problem, spec, tile, indices));
+      verdict.difference = text(
+          element_name(spec, i), ": expected ", right, ", found ", found_text(value),
+          tolerance > 0 && std::isfinite(error)
+              ? text(" (off by ", error, ", allowed ", std::max(tolerance, most_tolerance), ")")
+              : "",
+          place_in_tile(problem, spec, tile, indices));
     }
     if (!(error <= verdict.max_error)) {
       verdict.max_error = std::isnan(error) ? std::numeric_limits<double>::infinity() : error;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "oracle/data.hpp"
+#include "oracle/non_finite.hpp"
 #include "oracle/reference.hpp"
 
 namespace convladder {
@@ -13,9 +14,16 @@ namespace convladder {
 /// Element i of an array, for messages: "y[n=0, k=2, p=15, q=31]".
 std::string element_name(const ArraySpec& spec, std::int64_t i);
 
+/// What is taken for granted about the roundings of a sum.
+enum class Roundings {
+  independent,  ///< As those of random numbers: they cancel, most of them.
+  any           ///< They may all go the same way, as those of equal numbers do.
+};
+
 /// The outcome of a comparison.
 struct Verdict {
   bool agrees = false;          ///< Every element is as expected, within the tolerance.
+  bool adds_up = false;         ///< Some element is within the bound of Roundings::any alone.
   bool exact = false;           ///< Every element equals the reference rounded to its type.
   double max_error = 0;         ///< Largest |found - expected|; infinity where NaN was found.
   std::string difference = {};  ///< Where it differs: the first wrong element, expected and found.
@@ -24,6 +32,11 @@ struct Verdict {
 /// The error that rounding may make in Data::real and Data::positive, as a part of an element's sum
 /// of |products|: see judge().
 double allowed_error(const Expected& expected, Data data);
+
+/// The same if no two roundings cancel: a unit for each term of the sum. For factors of 8 bits, a
+/// unit of 2^-13 for each product of the 128 that tensor cores add up, and for their sums so far.
+/// An output of a transform depends on all of its points, whose errors add up in each pass.
+double most_error(const Expected& expected);
 
 /// The most that rounding to an output of 16 bits may change a number of that size; 0 for others,
 /// whose rounding is in allowed_error().
@@ -57,9 +70,15 @@ double error_of_rounding(double size, DType dtype);
 /// with_fourier_bound(). Data::integer: its outputs come through rounded_spectra(); where that
 /// could not round them, the bound decides.
 ///
+/// Where it is not finite, a number must be what the definition makes it: NaN, or that infinity.
+///
 /// @param tile the tile that a block computes, for the message; rows = 0 for none.
+/// @param roundings Roundings::any: where independent roundings do not explain an error,
+/// most_error() may
+/// @param spread where other numbers may stand that are not finite; empty: nowhere
 Verdict judge(const Expected& expected, const Array& found, Data data, const Problem& problem,
-              OutputTile tile);
+              OutputTile tile, Roundings roundings = Roundings::independent,
+              const Spread& spread = {});
 
 /// Outputs of a rung that multiplies spectra in float (Expected::grid), on exact data. The right
 /// ones are multiples of `expected.grid`: where the bound on their error is below half of it, the

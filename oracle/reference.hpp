@@ -29,6 +29,13 @@ struct Expected {
   /// Of a transform by irrational numbers: the passes that an FFT of its length has, and magnitudes
   /// are the largest output of a line, or of what is transformed with it; else 0. See judge().
   int passes = 0;
+  /// Roundings of a term beside those of its sum, as those of Winograd's transforms.
+  std::int64_t other_roundings = 0;
+  /// What a value may err by whatever its terms are: numbers near 0 are rounded to multiples of the
+  /// smallest number that their type has.
+  double absolute = 0;
+  /// Of a transform: no number on the way to any output is larger; else 0.
+  double largest = 0;
   /// Of sums by such transforms: all right values are multiples of it, see rounded_spectra(); else
   /// 0.
   double grid = 0;
@@ -47,16 +54,30 @@ std::int64_t headroom(const std::string& ladder, const Problem& problem);
 std::int64_t exact_sum(const std::string& ladder, const Problem& problem);
 
 /// One of them for a rung that multiplies spectra in float, likewise, and with their grid.
+/// @param least as expected_of_winograd() has it
 Expected expected_of_spectra(const std::string& ladder, const Expected& expected,
-                             const Problem& problem, const Arrays& inputs);
+                             const Problem& problem, const Arrays& inputs, double least);
+
+/// The same for a rung that multiplies spectra in double.
+Expected expected_of_double_spectra(const std::string& ladder, const Expected& expected,
+                                    const Problem& problem, const Arrays& inputs);
+
+/// Numbers of at least this size are rounded by a part of themselves, smaller ones by as much as
+/// this one: float32's smallest normal number.
+inline constexpr double kLeastNormal = 0x1p-126;
+/// The same where the rest of a number is rounded to TF32: its last bit is 2^-136 at least, which
+/// is to that as 2^-23 to 1.
+inline constexpr double kLeastSplit = 0x1p-113;
 
 /// All outputs of a problem.
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
                                 const Arrays& inputs);
 
 /// One of them for a rung that computes by such tiles of Winograd's: the same values, with what
-/// bounds its rounding. @throws std::logic_error if the ladder knows no such bound
+/// bounds its rounding. @param least kLeastNormal, or kLeastSplit
+/// @throws std::logic_error if the ladder knows no such bound
 Expected expected_of_winograd(const std::string& ladder, const Expected& expected,
-                              const Problem& problem, const Arrays& inputs, WinogradTile tile);
+                              const Problem& problem, const Arrays& inputs, WinogradTile tile,
+                              double least);
 
 }  // namespace convladder

@@ -1,6 +1,7 @@
 #include "oracle/runner.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,81 @@ Outcome refused(const Ladder& ladder, const Problem& problem, const Arrays& inpu
   return differs(text("takes inputs that it must refuse: ", words));
 }
 
+/// The largest finite number of an array of floats; 0 of integers.
+double largest_in(const Array& array) {
+  if (array.dtype() == DType::i32) return 0;
+  double largest = 0;
+  const Array widened = rounded_to(array, DType::f32);
+  for (const float number : widened.as<float>())
+    if (std::isfinite(number)) largest = std::max(largest, std::abs(double{number}));
+  return largest;
+}
+
+/// Of the inputs that are multiplied with one another.
+std::vector<double> largest_factors(const Arrays& inputs) {
+  std::vector<double> largest;
+  for (const auto& [name, array] : inputs)
+    if (name != "bias") largest.push_back(largest_in(array));
+  return largest;
+}
+
+/// Whether operands are rounded to TF32, or split into parts of it.
+bool has_tf32(const Rung& rung, const Problem& problem) {
+  if (dtype_of(problem) != DType::f32) return false;
+  return rung.tf32 == Tf32::parts ||
+         (rung.tf32 == Tf32::operands && precision_of(problem) == Precision::tf32);
+}
+
+/// An output, with what bounds the rounding of this rung.
+Expected with_bound_of(const Rung& rung, const Ladder& ladder, const Expected& output,
+                       const Problem& problem, const Arrays& inputs, Data data) {
+  if (output.spec.dtype == DType::i32) return output;
+  const bool tf32 = has_tf32(rung, problem);
+  const double least = tf32 ? kLeastSplit : kLeastNormal;
+  // In exact mode the bound matters only where it tells of an overflow.
+  double product = 1;
+  for (const double largest : largest_factors(inputs)) product *= std::max(largest, 1.0);
+  if (rung.winograd.m != 0 && (data != Data::integer || product > 0x1p80))
+    return expected_of_winograd(ladder.name, output, problem, inputs, rung.winograd, least);
+  if (rung.float_spectra) return expected_of_spectra(ladder.name, output, problem, inputs, least);
+  if (rung.whole_images && data != Data::integer)
+    return expected_of_double_spectra(ladder.name, output, problem, inputs);
+  Expected bounded = output;
+  if (tf32 || precision_of(problem) == Precision::tf32) {
+    // The last bit of a TF32 number is 2^-136 at least: an operand is off by up to half of it.
+    double sum = 0;
+    for (const double largest : largest_factors(inputs)) sum += largest;
+    bounded.absolute = static_cast<double>(output.longest_sum) * 0x1p-137 * sum;
+  }
+  if (const auto* fft = std::get_if<FftProblem>(&problem); fft != nullptr && rung.chirp) {
+    // Lines of L points are padded to less than 4 L, and along both axes of a plane. A sum over all
+    // points meets as many terms of the chirp's transform, each at most as large as their number.
+    const double points = 16.0 * fft->L * fft->rows();
+    double sum = 0;
+    for (const double largest : largest_factors(inputs)) sum += largest;
+    bounded.largest = points * points * sum;
+  }
+  return bounded;
+}
+
+/// Whether a number on the way to an output may be too large for float, or for TF32.
+bool overflows(const Rung& rung, const std::vector<Expected>& outputs, const Problem& problem,
+               const Arrays& inputs) {
+  const bool tf32 = has_tf32(rung, problem);
+  // From here on, a number is rounded to infinity.
+  const double limit = tf32 ? 0x1.ffep127 : 0x1.ffffffp127;
+  if (tf32 && std::ranges::max(largest_factors(inputs)) >= limit) return true;
+  return std::ranges::any_of(outputs,
+                             [&](const Expected& output) { return output.largest >= limit; });
+}
+
+/// What a rung's errors are a part of, if not of the terms of each output.
+const char* relative_to(const Rung& rung, const Expected& output) {
+  if (rung.winograd.m != 0) return "the tile's largest value";
+  if (rung.whole_images || rung.float_spectra) return "the image's norm";
+  return output.passes > 0 ? "the line's largest value" : "";
+}
+
 }  // namespace
 
 Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed,
@@ -40,9 +116,10 @@ Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, 
                  make_inputs(ladder.signature(problem), data, seed, exact_sum(ladder.name, problem),
                              std::move(given))) {}
 
-Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs)
-    : ladder_(&ladder), problem_(problem), data_(data), inputs_(std::move(inputs)),
-      expected_(reference(ladder.name, problem, inputs_)) {}
+Comparison::Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs,
+                       Roundings roundings)
+    : ladder_(&ladder), problem_(problem), data_(data), roundings_(roundings),
+      inputs_(std::move(inputs)), expected_(reference(ladder.name, problem, inputs_)) {}
 
 Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options) const {
   const auto& code = rung.code_at(where);
@@ -55,9 +132,14 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   if (const Declined declined = code->supports(problem_)) {
     return {.status = Status::declined, .reason = *declined};
   }
+  std::vector<Expected> bounded;
+  for (const Expected& output : expected_)
+    bounded.push_back(with_bound_of(rung, *ladder_, output, problem_, inputs_, data_));
+  if (overflows(rung, bounded, problem_, inputs_))
+    return {.status = Status::declined, .reason = "these values overflow its transform"};
   if (options.limit > 0 && where == Where::cpu) {
-    const double seconds = slowness_of_this_machine() *
-                           expected_seconds(*ladder_, rung, problem_).value_or(0);
+    const double seconds =
+        slowness_of_this_machine() * expected_seconds(*ladder_, rung, problem_).value_or(0);
     if (seconds > options.limit)
       return {.status = Status::declined, .reason = over_limit(seconds, options.limit)};
   }
@@ -87,27 +169,27 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   outcome.ran = true;
   outcome.status = Status::agrees;
   outcome.exact = true;
+  outcome.relative_to = relative_to(rung, bounded.front());
   const Arrays found = canonical(problem_, outcome.outputs);
-  for (const Expected& output : expected_) {
+  for (const Expected& output : bounded) {
     const auto array = found.find(output.spec.name);
     if (array == found.end()) continue;  // an optional one
-    std::optional<Expected> bounded;     // in exact mode Winograd's bound makes no difference
-    if (rung.winograd.m != 0 && data_ != Data::integer)
-      bounded = expected_of_winograd(ladder_->name, output, problem_, inputs_, rung.winograd);
-    if (rung.float_spectra) bounded = expected_of_spectra(ladder_->name, output, problem_, inputs_);
     const bool rounds = rung.float_spectra && data_ == Data::integer;
     if (rounds)  // layout and type are those of the canonical order: that is what these rungs take
-      outcome.outputs.at(output.spec.name) = rounded_spectra(*bounded, array->second);
-    const Verdict verdict = judge(bounded ? *bounded : output,
-                                  rounds ? outcome.outputs.at(output.spec.name) : array->second,
-                                  data_, problem_, code->tile(problem_));
+      outcome.outputs.at(output.spec.name) = rounded_spectra(output, array->second);
+    const Verdict verdict =
+        judge(output, rounds ? outcome.outputs.at(output.spec.name) : array->second, data_,
+              problem_, code->tile(problem_), roundings_,
+              spread_of(ladder_->name, rung, problem_, inputs_, output.spec));
     outcome.exact = outcome.exact && verdict.exact;
     outcome.max_error = std::max(outcome.max_error, verdict.max_error);
+    if (verdict.adds_up) outcome.remark = "roundings add up";
     if (!verdict.agrees && outcome.status == Status::agrees) {
       outcome.status = Status::differs;
       outcome.reason = verdict.difference;
     }
   }
+  if (outcome.status == Status::differs) outcome.remark.clear();
   return outcome;
 }
 

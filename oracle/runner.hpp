@@ -41,6 +41,8 @@ struct Outcome {
   bool ran = false;                 ///< exact, max_error, milliseconds and outputs mean something
   bool exact = false;               ///< Every output has the reference's very bits.
   double max_error = 0;             ///< The largest of any output; infinity where NaN was found.
+  std::string remark = {};          ///< What makes an agreement less than it could be, or empty.
+  const char* relative_to = "";     ///< What errors are a part of, if not of the output's terms.
   double milliseconds = 0;          ///< The rung's own run, host clock, without copies.
   Arrays outputs = {};              ///< By name, as the rung left them.
 };
@@ -52,10 +54,14 @@ class Comparison {
   Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed,
              Arrays given = {});
   /// Takes the caller's arrays, which must fit the problem's signature.
-  Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs);
+  /// @param roundings Roundings::any for data that are not random: an error which no independent
+  /// roundings explain is then remarked on, and no more, if most_error() explains it
+  Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs,
+             Roundings roundings = Roundings::independent);
 
   /// Runs one rung there with run_guarded(), and judges it. A rung whose workspace, or whatever
-  /// else it allocates, does not fit beside the arrays declines.
+  /// else it allocates, does not fit beside the arrays declines; so does one that computes by a
+  /// transform whose numbers might leave float's range.
   /// @throws BadInput if the problem does not fit into the memory there.
   Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
 
@@ -69,6 +75,7 @@ class Comparison {
   const Ladder* ladder_;
   Problem problem_;
   Data data_;
+  Roundings roundings_ = Roundings::independent;
   Arrays inputs_;
   std::vector<Expected> expected_;
 };

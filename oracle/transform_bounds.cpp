@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <stdexcept>
 #include <tuple>
@@ -18,6 +19,19 @@ constexpr int kMost = 6;  ///< The side of F(4 x 4)'s window.
 struct Matrix {
   double at[kMost][kMost] = {};
 };
+
+double largest_of(const Matrix& matrix) {
+  double largest = 0;
+  for (const auto& row : matrix.at) largest = std::max(largest, *std::ranges::max_element(row));
+  return largest;
+}
+
+/// Each number larger by `least`.
+Matrix at_least(Matrix matrix, double least) {
+  for (auto& row : matrix.at)
+    for (double& number : row) number += least;
+  return matrix;
+}
 
 /// left * middle * left^T.
 Matrix both_sides(const Matrix& left, const Matrix& middle) {
@@ -141,9 +155,34 @@ Forward turned(const Conv2dProblem& conv, const Arrays& inputs) {
   return {back, &inputs.at("dy"), std::move(weights)};
 }
 
+/// 0 of a number that is not finite: such numbers reach outputs by rules of their own
+/// (oracle/non_finite.hpp).
+double size(float number) { return std::isfinite(number) ? std::abs(double{number}) : 0; }
+
 double size(std::span<const float> array, std::int64_t i) {
-  return std::abs(double{array[static_cast<std::size_t>(i)]});
+  return size(array[static_cast<std::size_t>(i)]);
 }
+
+/// Rungs may keep whole factors of G or of its rows, at most 15 along each axis, until the end.
+constexpr double kKeptFactors = 15 * 15;
+
+/// Roundings that a term meets beside those of the sum over channels: of up to six terms along both
+/// axes, in each of three transforms, and of the factors' quotients.
+constexpr std::int64_t kOtherRoundings = 3 * 2 * 6 + 4;
+
+/// The largest number that a thread has met, of all threads.
+class Largest {
+ public:
+  void meet(double number) {
+    double before = largest_.load(std::memory_order_relaxed);
+    while (before < number && !largest_.compare_exchange_weak(before, number)) {
+    }
+  }
+  double value() const { return largest_.load(); }
+
+ private:
+  std::atomic<double> largest_ = 0;
+};
 
 /// Adds up products, place by place.
 void add_product(Matrix& sums, const Matrix& u, const Matrix& v) {
@@ -168,9 +207,9 @@ Matrix window_of(const Conv2dProblem& conv, std::span<const float> x, int n, int
 
 /// What the bound is computed from: a forward pass, and its matrices.
 struct Bound {
-  Bound(const Problem& problem, const Arrays& inputs, WinogradTile tile)
+  Bound(const Problem& problem, const Arrays& inputs, WinogradTile tile, double least_ = 0)
       : forward(forward_of(std::get<Conv2dProblem>(problem), inputs)),
-        transforms(transforms_of(tile)), m(tile.m),
+        transforms(transforms_of(tile)), m(tile.m), least(least_),
         bias(conv().bias ? inputs.at("bias").as<float>() : std::span<const float>()) {}
 
   const Conv2dProblem& conv() const { return forward.conv; }
@@ -183,16 +222,20 @@ struct Bound {
     Matrix g;
     for (int r = 0; r < 3; ++r)
       for (int s = 0; s < 3; ++s) g.at[r][s] = size(forward.weights.as<float>(), at(k, c, r, s));
-    return both_sides(transforms.g, g);
+    return both_sides(transforms.g, at_least(g, least));
   }
 
   /// A channel of the window of the tile whose first output is (p0, q0), transformed.
   Matrix window(int n, int c, int p0, int q0) const {
-    return both_sides(transforms.b, window_of(conv(), forward.x->as<float>(), n, c, p0, q0, m + 2));
+    return both_sides(
+        transforms.b,
+        at_least(window_of(conv(), forward.x->as<float>(), n, c, p0, q0, m + 2), least));
   }
 
   /// The outputs of a tile, from the sums of the products.
-  Matrix outputs(const Matrix& sums) const { return both_sides(transforms.a, sums); }
+  Matrix outputs(const Matrix& sums) const {
+    return both_sides(transforms.a, at_least(sums, least));
+  }
 
   double bias_of(int k) const { return bias.empty() ? 0 : size(bias, k); }
 
@@ -203,15 +246,16 @@ struct Bound {
   Forward forward;
   Transforms transforms;
   int m;
+  double least;
   std::span<const float> bias;
 };
 
 /// The same of a gradient by the weights.
 struct GradientBound {
-  GradientBound(const Problem& problem, const Arrays& inputs, WinogradTile tile)
+  GradientBound(const Problem& problem, const Arrays& inputs, WinogradTile tile, double least_ = 0)
       : conv(std::get<Conv2dProblem>(problem)), x(inputs.at("x").as<float>()),
         dy(inputs.at("dy").as<float>()), transforms(gradient_transforms_of(tile)), m(tile.m),
-        down((conv.P + m - 1) / m), across((conv.Q + m - 1) / m),
+        least(least_), down((conv.P + m - 1) / m), across((conv.Q + m - 1) / m),
         tiles(std::int64_t{conv.N} * down * across) {}
 
   std::int64_t longest_sum() const { return std::max<std::int64_t>(1, tiles); }
@@ -224,15 +268,15 @@ struct GradientBound {
     for (int i = 0; i < m && p0 + i < conv.P; ++i)
       for (int j = 0; j < m && q0 + j < conv.Q; ++j)
         g.at[i][j] = size(dy, at(n, k, p0 + i, q0 + j));
-    return both_sides(transforms.g, g);
+    return both_sides(transforms.g, at_least(g, least));
   }
   /// What of x it meets, transformed.
   Matrix window(std::int64_t tile, int c) const {
     const auto [n, p0, q0] = place(tile);
-    return both_sides(transforms.b, window_of(conv, x, n, c, p0, q0, m + 2));
+    return both_sides(transforms.b, at_least(window_of(conv, x, n, c, p0, q0, m + 2), least));
   }
   /// The nine taps, from the sums of the products.
-  Matrix taps(const Matrix& sums) const { return both_sides(transforms.a, sums); }
+  Matrix taps(const Matrix& sums) const { return both_sides(transforms.a, at_least(sums, least)); }
 
   /// The image of a tile, and its first row and column.
   std::tuple<int, int, int> place(std::int64_t tile) const {
@@ -244,7 +288,9 @@ struct GradientBound {
   const Conv2dProblem& conv;
   std::span<const float> x, dy;
   Transforms transforms;
-  int m, down, across;
+  int m;
+  double least;
+  int down, across;
   std::int64_t tiles;
 };
 
@@ -254,17 +300,17 @@ class PiecesBound {
   static constexpr int kM = 3, kN = 5;  ///< Outputs of a tile, and its products.
   using Line = std::array<double, kN>;
 
-  PiecesBound(const Problem& problem, const Arrays& inputs)
+  PiecesBound(const Problem& problem, const Arrays& inputs, double least = 0)
       : conv_(std::get<Conv2dProblem>(problem)), x_(inputs.at("x").as<float>()),
         bias_(conv_.bias ? inputs.at("bias").as<float>() : std::span<const float>()),
-        pieces_((conv_.S + kM - 1) / kM) {
+        pieces_((conv_.S + kM - 1) / kM), least_(least) {
     const auto weights = inputs.at("weights").as<float>();
     const std::int64_t rows = std::int64_t{conv_.K} * group_c() * conv_.R;
     for (std::int64_t row = 0; row < rows; ++row) {
       for (int s0 = 0; s0 < conv_.S; s0 += 3) {
-        double g[3] = {};
+        double g[3] = {least, least, least};
         for (int s = 0; s < 3 && s0 + s < conv_.S; ++s)
-          g[s] = size(weights, row * conv_.S + s0 + s);
+          g[s] += size(weights, row * conv_.S + s0 + s);
         const double sum = g[0] + g[1] + g[2];
         filters_.push_back({g[0] / 2, sum / 2, sum / 6, g[0] / 6 + g[1] / 3 + 2 * g[2] / 3, g[2]});
       }
@@ -276,10 +322,20 @@ class PiecesBound {
     return std::int64_t{group_c()} * conv_.R * pieces_ + 1;  // and the bias
   }
 
+  /// The largest number of a transformed filter or window.
+  double largest_transformed() const {
+    constexpr double kWindow = 6;  // the largest sum of a row of |B^T|
+    double filter = 0, pixel = 0;
+    for (const Line& line : filters_) filter = std::max(filter, *std::ranges::max_element(line));
+    for (const float number : x_) pixel = std::max(pixel, size(number));
+    return std::max(filter, kWindow * pixel);
+  }
+
   /// The bound of the outputs (p, q0) ... (p, q0 + 2).
   std::array<double, kM> tile(int n, int k, int p, int q0) const {
     const int group_k = conv_.K / conv_.groups, c0 = k / group_k * group_c();
-    Line m = {};
+    Line m;
+    m.fill(least_);
     const Line* u = filters_.data() + std::ptrdiff_t{k} * group_c() * conv_.R * pieces_;
     for (int c = 0; c < group_c(); ++c) {
       for (int r = 0; r < conv_.R; ++r) {
@@ -299,12 +355,14 @@ class PiecesBound {
 
   /// |B^T| |d| of the five pixels from (h, w) of the padded image on.
   Line window(int n, int c, int h, int w) const {
-    Line d = {};
+    Line d;
+    d.fill(least_);
     h -= conv_.pad.top;
     for (int j = 0; j < kN; ++j) {
       const int column = w + j - conv_.pad.left;
       if (h < 0 || h >= conv_.H || column < 0 || column >= conv_.W) continue;
-      d[static_cast<std::size_t>(j)] = size(x_, Index4{conv_.C, conv_.H, conv_.W}(n, c, h, column));
+      d[static_cast<std::size_t>(j)] +=
+          size(x_, Index4{conv_.C, conv_.H, conv_.W}(n, c, h, column));
     }
     return {2 * d[0] + d[1] + 2 * d[2] + d[3], 2 * d[1] + d[2] + d[3], 2 * d[1] + 3 * d[2] + d[3],
             d[1] + d[3], 2 * d[1] + d[2] + 2 * d[3] + d[4]};
@@ -313,27 +371,33 @@ class PiecesBound {
   const Conv2dProblem& conv_;
   std::span<const float> x_, bias_;
   int pieces_;
+  double least_;
   std::vector<Line> filters_;  // [K][C/groups][R][pieces]
 };
 
 /// with_winograd_bound() of pieces.
-Expected with_pieces_bound(const Expected& expected, const Problem& problem, const Arrays& inputs) {
-  const PiecesBound bound(problem, inputs);
+Expected with_pieces_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
+                           double least) {
+  const PiecesBound bound(problem, inputs, least);
   const Conv2dProblem& conv = bound.conv();
   const Index4 y_at{conv.K, conv.P, conv.Q};
   Expected bounded = expected;
   bounded.longest_sum = bound.longest_sum();
+  bounded.other_roundings = kOtherRoundings;
+  Largest largest;
   parallel_for(std::int64_t{conv.N} * conv.P, [&](std::int64_t row) {
     const int n = static_cast<int>(row / conv.P), p = static_cast<int>(row % conv.P);
     for (int k = 0; k < conv.K; ++k) {
       for (int q0 = 0; q0 < conv.Q; q0 += PiecesBound::kM) {
         const auto b = bound.tile(n, k, p, q0);
+        largest.meet(*std::ranges::max_element(b));
         for (int q = q0; q < std::min(q0 + PiecesBound::kM, conv.Q); ++q)
           bounded.magnitude[static_cast<std::size_t>(y_at(n, k, p, q))] =
               b[static_cast<std::size_t>(q - q0)];
       }
     }
   });
+  bounded.largest = kKeptFactors * std::max(largest.value(), bound.largest_transformed());
   return bounded;
 }
 
@@ -356,24 +420,40 @@ WinogradBound pieces_bound_at(const Problem& problem, const Arrays& inputs,
   return found;
 }
 
+/// The points of the largest tile, 64 x 64.
+constexpr double kMostPoints = 64 * 64;
+
 double squares(std::span<const float> numbers) {
   double sum = 0;
-  for (const float number : numbers) sum += double{number} * double{number};
+  for (const float number : numbers) sum += size(number) * size(number);
   return sum;
 }
 
-/// The largest power of two, up to 1, that all numbers are multiples of; 0 if one is not finite.
+/// The sum of the sizes of a tile's numbers, at most.
+double sizes(std::span<const float> numbers) {
+  double sum = 0, largest = 0;
+  for (const float number : numbers) {
+    sum += size(number);
+    largest = std::max(largest, size(number));
+  }
+  return std::min(sum, kMostPoints * largest);
+}
+
+/// The largest power of two, up to 1, that all finite numbers are multiples of.
 double lowest_bit(std::span<const float> numbers) {
   double bit = 1;
   for (const float number : numbers) {
-    if (!std::isfinite(number)) return 0;
+    if (!std::isfinite(number)) continue;
     while (std::fmod(double{number}, bit) != 0) bit /= 2;
   }
   return bit;
 }
 
 /// The bound of all outputs of a filter in an image: [N][K].
-std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs) {
+/// @param norm that of a plane's numbers, or of two planes' with this sum of squares
+template <class Of, class Norm>
+std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs, const Of& of,
+                              const Norm& norm) {
   const auto part = [](std::span<const float> array, std::int64_t i, std::int64_t size) {
     return array.subspan(static_cast<std::size_t>(i * size), static_cast<std::size_t>(size));
   };
@@ -383,12 +463,12 @@ std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs) {
 
   std::vector<double> planes(static_cast<std::size_t>(std::int64_t{conv.N} * conv.C));
   parallel_for(static_cast<std::int64_t>(planes.size()), [&](std::int64_t nc) {
-    planes[static_cast<std::size_t>(nc)] = squares(part(x, nc, std::int64_t{conv.H} * conv.W));
+    planes[static_cast<std::size_t>(nc)] = of(part(x, nc, std::int64_t{conv.H} * conv.W));
   });
   std::vector<double> filters(static_cast<std::size_t>(conv.K * group_c));
   for (std::size_t kc = 0; kc < filters.size(); ++kc) {
-    filters[kc] = std::sqrt(
-        squares(part(weights, static_cast<std::int64_t>(kc), std::int64_t{conv.R} * conv.S)));
+    filters[kc] =
+        norm(of(part(weights, static_cast<std::int64_t>(kc), std::int64_t{conv.R} * conv.S)));
   }
   std::vector<double> bounds(static_cast<std::size_t>(std::int64_t{conv.N} * conv.K));
   parallel_for(static_cast<std::int64_t>(bounds.size()), [&](std::int64_t nk) {
@@ -396,15 +476,22 @@ std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs) {
     const auto plane = [&](std::int64_t image, std::int64_t c) {
       return image < conv.N ? planes[static_cast<std::size_t>(image * conv.C + c)] : 0.0;
     };
-    double bound = bias.empty() ? 0 : std::abs(double{bias[static_cast<std::size_t>(k)]});
+    double bound = bias.empty() ? 0 : size(bias, k);
     for (std::int64_t c = 0; c < group_c; ++c) {
       const std::int64_t channel = k / group_k * group_c + c;
-      bound += std::sqrt(plane(n, channel) + plane(other, channel)) *
+      bound += norm(plane(n, channel) + plane(other, channel)) *
                filters[static_cast<std::size_t>(k * group_c + c)];
     }
     bounds[static_cast<std::size_t>(nk)] = bound;
   });
   return bounds;
+}
+
+/// With the Euclidean norms of planes whose points are at least that large.
+std::vector<double> norms_of(const Conv2dProblem& conv, const Arrays& inputs, double least) {
+  const double of_points = std::sqrt(kMostPoints) * least;
+  return bounds_of(conv, inputs, squares,
+                   [=](double squares) { return std::sqrt(squares) + of_points; });
 }
 
 }  // namespace
@@ -426,9 +513,9 @@ std::int64_t winograd_forward_headroom(const Conv2dProblem& conv) {
 }
 
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
-                             WinogradTile tile) {
-  if (tile == kWinogradPieces) return with_pieces_bound(expected, problem, inputs);
-  const Bound bound(problem, inputs, tile);
+                             WinogradTile tile, double least) {
+  if (tile == kWinogradPieces) return with_pieces_bound(expected, problem, inputs, least);
+  const Bound bound(problem, inputs, tile, least);
   const Conv2dProblem& conv = bound.conv();
   const int m = bound.m;
   const int group_c = bound.group_c(), group_k = conv.K / conv.groups;
@@ -436,19 +523,26 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
 
   Expected bounded = expected;
   bounded.longest_sum = bound.longest_sum();
+  bounded.other_roundings = kOtherRoundings;
+  Largest largest;
   // A filter is transformed once for all tiles, a tile once for all filters of its group.
   std::vector<Matrix> filters(static_cast<std::size_t>(conv.K) * static_cast<std::size_t>(group_c));
   parallel_for(conv.K, [&](std::int64_t k) {
-    for (int c = 0; c < group_c; ++c)
-      filters[static_cast<std::size_t>(k * group_c + c)] = bound.filter(static_cast<int>(k), c);
+    for (int c = 0; c < group_c; ++c) {
+      Matrix& filter = filters[static_cast<std::size_t>(k * group_c + c)];
+      filter = bound.filter(static_cast<int>(k), c);
+      largest.meet(largest_of(filter));
+    }
   });
   const int tile_rows = (conv.P + m - 1) / m;
   parallel_for(std::int64_t{conv.N} * tile_rows, [&](std::int64_t row) {
     const int n = static_cast<int>(row / tile_rows), p0 = static_cast<int>(row % tile_rows) * m;
     std::vector<Matrix> windows(static_cast<std::size_t>(conv.C));
     for (int q0 = 0; q0 < conv.Q; q0 += m) {
-      for (int c = 0; c < conv.C; ++c)
+      for (int c = 0; c < conv.C; ++c) {
         windows[static_cast<std::size_t>(c)] = bound.window(n, c, p0, q0);
+        largest.meet(largest_of(windows[static_cast<std::size_t>(c)]));
+      }
       for (int k = 0; k < conv.K; ++k) {
         Matrix sums;
         for (int c = 0; c < group_c; ++c) {
@@ -456,6 +550,7 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
                       windows[static_cast<std::size_t>(k / group_k * group_c + c)]);
         }
         const Matrix b = bound.outputs(sums);
+        largest.meet(std::max(largest_of(sums), largest_of(b) + bound.bias_of(k)));
         for (int p = p0; p < std::min(p0 + m, conv.P); ++p) {
           for (int q = q0; q < std::min(q0 + m, conv.Q); ++q) {
             bounded.magnitude[static_cast<std::size_t>(y_at(n, k, p, q))] =
@@ -465,40 +560,49 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
       }
     }
   });
+  bounded.largest = kKeptFactors * largest.value();
   return bounded;
 }
 
 Expected with_winograd_gradient_bound(const Expected& expected, const Problem& problem,
-                                      const Arrays& inputs, WinogradTile tile) {
+                                      const Arrays& inputs, WinogradTile tile, double least) {
   if (expected.spec.name != "dw") return expected;  // db is a plain sum
-  const GradientBound bound(problem, inputs, tile);
+  const GradientBound bound(problem, inputs, tile, least);
   const Conv2dProblem& conv = bound.conv;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const auto tiles = static_cast<std::size_t>(bound.tiles);
 
   Expected bounded = expected;
   bounded.longest_sum = bound.longest_sum();
+  bounded.other_roundings = kOtherRoundings;
+  Largest largest;
   std::vector<Matrix> windows(static_cast<std::size_t>(conv.C) * tiles);  // [C][tiles]
   parallel_for(conv.C, [&](std::int64_t c) {
-    for (std::size_t t = 0; t < tiles; ++t)
-      windows[static_cast<std::size_t>(c) * tiles + t] =
-          bound.window(static_cast<std::int64_t>(t), static_cast<int>(c));
+    for (std::size_t t = 0; t < tiles; ++t) {
+      Matrix& window = windows[static_cast<std::size_t>(c) * tiles + t];
+      window = bound.window(static_cast<std::int64_t>(t), static_cast<int>(c));
+      largest.meet(largest_of(window));
+    }
   });
   parallel_for(conv.K, [&](std::int64_t k) {
     std::vector<Matrix> gradients(tiles);
-    for (std::size_t t = 0; t < tiles; ++t)
+    for (std::size_t t = 0; t < tiles; ++t) {
       gradients[t] = bound.gradient(static_cast<std::int64_t>(t), static_cast<int>(k));
+      largest.meet(largest_of(gradients[t]));
+    }
     for (int c = 0; c < group_c; ++c) {
       const std::int64_t channel = k / group_k * group_c + c;
       Matrix sums;
       for (std::size_t t = 0; t < tiles; ++t)
         add_product(sums, gradients[t], windows[static_cast<std::size_t>(channel) * tiles + t]);
       const Matrix b = bound.taps(sums);
+      largest.meet(std::max(largest_of(sums), largest_of(b)));
       for (int tap = 0; tap < 9; ++tap)
         bounded.magnitude[static_cast<std::size_t>((k * group_c + c) * 9 + tap)] =
             b.at[tap / 3][tap % 3];
     }
   });
+  bounded.largest = kKeptFactors * largest.value();
   return bounded;
 }
 
@@ -545,10 +649,10 @@ WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, Wi
   return found;
 }
 
-Expected with_fourier_bound(const Expected& expected, const Problem& problem,
-                            const Arrays& inputs) {
+Expected with_fourier_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
+                            double least) {
   const auto& conv = std::get<Conv2dProblem>(problem);
-  const std::vector<double> bounds = bounds_of(conv, inputs);
+  const std::vector<double> bounds = norms_of(conv, inputs, least);
   Expected bounded = expected;
   bounded.passes = kFourierPasses;
   bounded.grid =
@@ -557,13 +661,23 @@ Expected with_fourier_bound(const Expected& expected, const Problem& problem,
   const std::size_t plane = static_cast<std::size_t>(std::int64_t{conv.P} * conv.Q);
   for (std::size_t i = 0; i < bounded.magnitude.size(); ++i)
     bounded.magnitude[i] = bounds[i / plane];
+
+  // A frequency is at most the sum of all sizes, and a sum back that of as many frequencies as
+  // there are points. Gauss's three products are of sums of two parts.
+  constexpr double kSumsOfParts = 4;
+  const auto as_it_is = [](double sum) { return sum; };
+  const std::vector<double> sums = bounds_of(conv, inputs, sizes, as_it_is);
+  bounded.largest = 2 * std::max(sizes(inputs.at("x").as<float>()),  // of two images
+                                 sizes(inputs.at("weights").as<float>()));
+  for (const double sum : sums)
+    bounded.largest = std::max(bounded.largest, kSumsOfParts * kMostPoints * sum);
   return bounded;
 }
 
 std::vector<double> fourier_bound_at(const Problem& problem, const Arrays& inputs,
                                      std::span<const std::int64_t> places) {
   const auto& conv = std::get<Conv2dProblem>(problem);
-  const std::vector<double> bounds = bounds_of(conv, inputs);
+  const std::vector<double> bounds = norms_of(conv, inputs, 0);
   std::vector<double> found;
   for (const std::int64_t place : places)
     found.push_back(bounds[static_cast<std::size_t>(place / (std::int64_t{conv.P} * conv.Q))]);

@@ -42,8 +42,14 @@ std::int64_t winograd_forward_headroom(const Conv2dProblem& conv);
 ///     b = |A^T| [sum over channels, rows and pieces of (|G| |g|) .* (|B^T| |d|)], and |bias|,
 ///
 /// and all these are in the longest sum.
+///
+/// Numbers below `least` in size are taken for that large, at each stage: what float makes of a
+/// number so small is off by a unit of it, and not by a part of the number. Numbers that are not
+/// finite are left out. Expected::largest is the largest number of any stage, with room for the
+/// whole factors that some rungs keep until the end.
+/// @param least the smallest number that is rounded by a part of itself
 Expected with_winograd_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
-                             WinogradTile tile);
+                             WinogradTile tile, double least = 0);
 
 /// The same bound b of single outputs, as Expected has it.
 struct WinogradBound {
@@ -51,7 +57,7 @@ struct WinogradBound {
   std::int64_t longest_sum = 1;   ///< that over the channels
 };
 
-/// Of some outputs, each computed by itself.
+/// Of some outputs, each computed by itself, with least = 0.
 /// @param places row-major offsets in the output, y or dx
 WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, WinogradTile tile,
                                 std::span<const std::int64_t> places);
@@ -64,9 +70,9 @@ WinogradBound winograd_bound_at(const Problem& problem, const Arrays& inputs, Wi
 /// with dy a tile's m x m numbers and x the window that it meets. Here the longest sum is that over
 /// the tiles. db is a plain sum, and comes back as it is.
 Expected with_winograd_gradient_bound(const Expected& expected, const Problem& problem,
-                                      const Arrays& inputs, WinogradTile tile);
+                                      const Arrays& inputs, WinogradTile tile, double least = 0);
 
-/// Of some weights, each computed by itself.
+/// Of some weights, each computed by itself, with least = 0.
 /// @param places row-major offsets in dw
 WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& inputs,
                                          WinogradTile tile, std::span<const std::int64_t> places);
@@ -82,7 +88,12 @@ WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& i
 /// product and the transform back spread over all outputs. Two images that are transformed as one
 /// complex image share their norm: x is images 2 i and 2 i + 1. Its grid is that of y: the product
 /// of the lowest bits of x and of the weights, or the bias's.
-Expected with_fourier_bound(const Expected& expected, const Problem& problem, const Arrays& inputs);
+///
+/// `least` and numbers that are not finite: as above, of the points of a tile. Expected::largest is
+/// what a transform's sum, a product of two, or the sum back may become: with the sum of a
+/// channel's sizes in place of its norm, and the points of the largest tile.
+Expected with_fourier_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
+                            double least = 0);
 
 /// The same bound b of single outputs, as Expected has it, each computed by itself.
 /// @param places row-major offsets in y

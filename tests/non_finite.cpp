@@ -8,11 +8,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "core/arithmetic.hpp"
 #include "core/device.hpp"
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
+#include "oracle/non_finite.hpp"
 #include "oracle/reference.hpp"
 #include "tests/ladders/ladder_tests.hpp"
 #include "tests/taken.hpp"
@@ -24,90 +24,6 @@ constexpr const char* kHowToRecordReach =
     "if that is meant, record it: build/cpu/tests/suite --record-non-finite tests/non_finite.json";
 
 constexpr std::uint64_t kSeed = 3;  ///< Always the same, as the record is.
-
-/// Which element of an array it is, from the outermost axis on.
-std::array<int, 4> indices4(const ArraySpec& spec, std::int64_t element) {
-  std::array<int, 4> indices{};
-  for (std::size_t axis = 4; axis-- > 0;) {
-    indices[axis] = static_cast<int>(element % spec.shape[axis]);
-    element /= spec.shape[axis];
-  }
-  return indices;
-}
-
-/// Whether input pixel `i` is in the window of output `o`.
-bool is_in_window(int i, int o, int taps, int pad, int stride, int dilation) {
-  const int from_begin = i - (o * stride - pad);
-  return from_begin >= 0 && from_begin % dilation == 0 && from_begin / dilation < taps;
-}
-
-/// What a rung transforms as one.
-struct Reach {
-  std::int64_t tile;  ///< Outputs along each axis; 0: it adds up the definition's products.
-  int images;         ///< That may share a transform.
-  bool rows = false;  ///< Tiles are of a row, and their windows wide enough for two pieces.
-};
-
-Reach reach_of(const Rung& rung) {
-  if (rung.whole_images || rung.float_spectra)
-    return {std::numeric_limits<std::int32_t>::max(), rung.float_spectra ? 2 : 1};
-  return {rung.winograd.m, 1, rung.winograd == kWinogradPieces};
-}
-
-/// Whether a number in an input reaches an element of an output by products with zeros that the
-/// definition does not have.
-/// @param kind as Excesses has it
-bool may_reach(const std::string& kind, Reach reach, const std::string& ladder,
-               const Problem& problem, const ArraySpec& in, std::int64_t in_element,
-               const ArraySpec& out, std::int64_t out_element) {
-  if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) {
-    // Rows without a tap have zeros there: the weight reaches all rows of its channel.
-    if (kind != "zeros" || in.name != "weights") return false;
-    if (ladder == "sparse_conv") return in_element % sparse->Cout == out_element % sparse->Cout;
-    return in_element / sparse->Cout % sparse->Cin == out_element % sparse->Cin;
-  }
-  const auto* conv = std::get_if<Conv2dProblem>(&problem);
-  if (conv == nullptr || in.shape.size() != 4 || out.shape.size() != 4) return false;
-  const auto i = indices4(in, in_element), o = indices4(out, out_element);
-  const int group_c = conv->C / conv->groups, group_k = conv->K / conv->groups;
-  const auto in_windows = [&](int h, int w, int p, int q) {
-    return is_in_window(h, p, conv->R, conv->pad.top, conv->stride.h, conv->dilation.h) &&
-           is_in_window(w, q, conv->S, conv->pad.left, conv->stride.w, conv->dilation.w);
-  };
-  const auto in_tile = [&](int at, int output, int pad) {
-    const std::int64_t from_begin = at - (output / reach.tile * reach.tile - pad);
-    return from_begin >= 0 && from_begin < reach.tile + (reach.rows ? 5 : 2);
-  };
-  const auto row_in_tile = [&](int h, int p) {
-    return reach.rows ? is_in_window(h, p, conv->R, conv->pad.top, 1, 1)
-                      : in_tile(h, p, conv->pad.top);
-  };
-  const bool same_images = i[0] / reach.images == o[0] / reach.images;
-  if (ladder == "conv2d") {  // o: n, k, p, q
-    if (kind == "tiles" && in.name == "weights") return i[0] == o[1];
-    if (kind == "tiles") {
-      return in.name == "x" && same_images && i[1] / group_c == o[1] / group_k &&
-             row_in_tile(i[2], o[2]) && in_tile(i[3], o[3], conv->pad.left);
-    }
-    if (kind == "zeros") return in.name == "weights" && i[0] == o[1];
-    return kind == "groups" && in.name == "x" && i[0] == o[0] && i[1] / group_c != o[1] / group_k &&
-           in_windows(i[2], i[3], o[2], o[3]);
-  }
-  if (ladder == "conv2d_dgrad") {  // o: n, c, h, w
-    const bool weight_of_channel = in.name == "weights" && i[0] / group_k * group_c + i[1] == o[1];
-    if (kind == "zeros") return weight_of_channel;
-    if (kind == "tiles") {
-      return weight_of_channel ||
-             (in.name == "dy" && i[0] == o[0] && i[1] / group_k == o[1] / group_c &&
-              in_tile(i[2], o[2], 2 - conv->pad.top) && in_tile(i[3], o[3], 2 - conv->pad.left));
-    }
-    return kind == "groups" && in.name == "dy" && i[0] == o[0] &&
-           i[1] / group_k != o[1] / group_c && in_windows(o[2], o[3], i[2], i[3]);
-  }
-  // conv2d_wgrad. o: k, c of the group, r, s; a tile of Winograd's has a part in all nine taps
-  if (kind == "groups") return false;
-  return in.name == "dy" ? i[1] == o[0] : i[1] == o[0] / group_k * group_c + o[1];
-}
 
 /// A number in an input.
 struct Planted {
@@ -136,10 +52,11 @@ std::vector<float> right_values(const Expected& expected) {
 /// One run, with numbers planted in one input.
 class Run {
  public:
+  /// @param planted the input `in` with them
   Run(const std::string& ladder, const Rung& rung, const Problem& form, const ArraySpec& in,
-      const std::vector<Planted>& planted, NonFiniteReport& report)
-      : ladder_(&ladder), reach_(reach_of(rung)), rounds_(rung.float_spectra), form_(&form),
-        in_(&in), planted_(&planted), report_(&report) {}
+      const Array& planted, NonFiniteReport& report)
+      : ladder_(&ladder), rung_(&rung), form_(&form), in_(&in), planted_(&planted),
+        report_(&report) {}
 
   void compare(const Expected& expected, const Array& found) const {
     if (expected.spec.dtype == DType::i32) {
@@ -149,11 +66,18 @@ class Run {
     }
     const std::vector<float> right = right_values(expected);
     const Array widened = rounded_to(found, DType::f32);
+    std::map<Reach, Spread> spread;
+    for (const Reach reach : {Reach::tiles, Reach::zeros, Reach::groups}) {
+      spread[reach] = Spread(right.size());
+      add_reach(spread[reach], reach, *ladder_, *rung_, *form_, in_->name, *planted_,
+                expected.spec);
+    }
     for (std::size_t i = 0; i < right.size(); ++i) {
-      const float raw = widened.as<float>()[i], value = rounds_ ? std::nearbyint(raw) : raw;
+      const float raw = widened.as<float>()[i];
+      // Of integers such rungs are right after rounding, see Rung::float_spectra.
+      const float value = rung_->float_spectra ? std::nearbyint(raw) : raw;
       if (value == right[i] || (std::isnan(value) && std::isnan(right[i]))) continue;
-      const std::string kind =
-          kind_of(expected.spec, static_cast<std::int64_t>(i), right[i], value);
+      const std::string kind = kind_of(spread, i, right[i], value);
       if (kind.empty())
         return fail(
             text(expected.spec.name, " element ", i, ": expected ", right[i], ", found ", value));
@@ -167,30 +91,21 @@ class Run {
 
  private:
   /// Of what the definition does not have, but a rung may; empty: it may not.
-  std::string kind_of(const ArraySpec& out, std::int64_t element, float right, float found) const {
+  static std::string kind_of(const std::map<Reach, Spread>& spread, std::size_t i, float right,
+                             float found) {
     if (std::isfinite(found)) return "";
-    for (const Planted& number : *planted_) {
-      if (reach_.tile != 0 && !std::isfinite(number.value) &&
-          may_reach("tiles", reach_, *ladder_, *form_, *in_, number.element, out, element))
-        return "tiles";
-    }
+    if (spread.at(Reach::tiles).reaches(i)) return "tiles";
     if (std::isnan(right) || !std::isnan(found)) return "";
-    for (const char* kind : {"zeros", "groups"}) {
-      for (const Planted& number : *planted_) {
-        if (!std::isfinite(number.value) &&
-            may_reach(kind, reach_, *ladder_, *form_, *in_, number.element, out, element))
-          return kind;
-      }
-    }
+    if (spread.at(Reach::zeros).reaches(i)) return "zeros";
+    if (spread.at(Reach::groups).reaches(i)) return "groups";
     return std::isinf(right) ? "nan" : "";
   }
 
   const std::string* ladder_;
-  Reach reach_;
-  bool rounds_;  // to whole numbers, see Rung::float_spectra
+  const Rung* rung_;
   const Problem* form_;
   const ArraySpec* in_;
-  const std::vector<Planted>* planted_;
+  const Array* planted_;
   NonFiniteReport* report_;
 };
 
@@ -223,7 +138,7 @@ NonFiniteReport check_non_finite(const Ladder& ladder, const Rung& rung, Where w
         ++turn;
         Arrays inputs = data;
         inputs.at(in.name) = with(inputs.at(in.name), planted);
-        const Run run(ladder.name, rung, *form, in, planted, report);
+        const Run run(ladder.name, rung, *form, in, inputs.at(in.name), report);
         set_emulated_thread_order(static_cast<int>(turn % kThreadOrderCount), kSeed);
         try {
           const RungRun result = run_guarded(ladder, *form, inputs, code, where);

@@ -25,9 +25,11 @@ struct Definition {
       element;
   std::function<std::int64_t(const Problem&)> headroom;  ///< See headroom(); empty: 1.
   /// See expected_of_winograd(); empty: no rung of the ladder computes so.
-  std::function<Expected(const Expected&, const Problem&, const Arrays&, WinogradTile)> winograd;
+  std::function<Expected(const Expected&, const Problem&, const Arrays&, WinogradTile,
+                         double least)>
+      winograd;
   /// See expected_of_spectra(); empty: likewise.
-  std::function<Expected(const Expected&, const Problem&, const Arrays&)> spectra;
+  std::function<Expected(const Expected&, const Problem&, const Arrays&, double least)> spectra;
 };
 
 /// A Definition in functions of the ladder's own problem type.
@@ -38,10 +40,10 @@ struct DefinitionOf {
   ExpectedElement (*element)(const P&, const Arrays&, const std::string&,
                              std::int64_t) = nullptr;  ///< As in Definition; null: none.
   std::int64_t (*headroom)(const P&) = nullptr;        ///< As in Definition; null: 1.
-  Expected (*winograd)(const Expected&, const Problem&, const Arrays&,
-                       WinogradTile) = nullptr;  ///< As in Definition; null: none.
-  Expected (*spectra)(const Expected&, const Problem&,
-                      const Arrays&) = nullptr;  ///< As in Definition; null: none.
+  Expected (*winograd)(const Expected&, const Problem&, const Arrays&, WinogradTile,
+                       double) = nullptr;  ///< As in Definition; null: none.
+  Expected (*spectra)(const Expected&, const Problem&, const Arrays&,
+                      double) = nullptr;  ///< As in Definition; null: none.
 };
 
 /// For problems of any type, of which it must get its own.

@@ -48,7 +48,7 @@ nb::list rungs() {
       row["name"] = rung.name;
       row["kind"] = name_of(rung.kind());
       row["idea"] = rung.idea;
-      row["transforms"] = rung.winograd.m != 0 || rung.whole_images || rung.float_spectra;
+      row["transforms"] = rung.transforms();
       row["where"] = places;
       all.append(row);
     }
