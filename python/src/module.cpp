@@ -6,6 +6,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <utility>
@@ -93,6 +94,7 @@ std::pair<nb::dict, double> run(const std::string& ladder_name, const std::strin
   const Where where = where_named(place);
   const AnyImplementation& code = code_of(rung, where);
   const Arrays inputs = inputs_of(of, problem, given, book);
+  std::ranges::for_each(of.signature(problem).outputs, require_possible);
   RungRun done;
   {
     const nb::gil_scoped_release others_run;
