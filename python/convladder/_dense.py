@@ -36,8 +36,8 @@ def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation
     activation: None or "relu". precision: "fp32", or "tf32", which allows factors to be rounded to TF32.
     dtype: "float32", "float16" or "bfloat16": x and w are rounded to it, and so is y; bias and sums are float32. None: that
     of x and w where it is one of these, else float32.
-    allow_transforms: whether, without `rung`, a rung of Winograd or of Fourier transforms may be chosen. They need fewer
-    multiplications; their rounding errors are larger, and of values of very different sizes, overwhelm the small ones.
+    allow_transforms: whether, without `rung`, a rung of Winograd or of Fourier transforms may be chosen. Such a rung needs
+    fewer multiplications, and its rounding errors are larger: they may exceed small values beside much larger ones.
     """
     dtype, transforms = float_type(dtype, x, w), flag("allow_transforms", allow_transforms)
     x, w = floats("x", x, (4,)), floats("w", w, (4,))
@@ -57,8 +57,8 @@ def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, dtype
     dtype, transforms = float_type(dtype, dy, w), flag("allow_transforms", allow_transforms)
     dy, w = floats("dy", dy, (4,)), floats("w", w, (4,))
     K, _, R, S = w.shape
-    problem = _conv2d(integers("x_shape", x_shape, (4,)), (K, R, S), _sizes("x_shape", "w", "x_shape", "x_shape"), pad, stride,
-                      dilation, groups, dtype, precision)
+    problem = _conv2d(integers("x_shape", x_shape, (4,)), (K, R, S), _sizes("x_shape", "w", "x_shape", "x_shape"), pad,
+                      stride, dilation, groups, dtype, precision)
     return Call("conv2d_dgrad", problem, {"dy": dy, "weights": w}, ("dx",), allow_transforms=transforms, names=_NAMES)
 
 
