@@ -17,7 +17,7 @@ DType dtype_of(const std::string& name, nb::dlpack::dtype dtype) {
   if (code == dtype_code::Float && dtype.bits == 16) return DType::f16;
   if (code == dtype_code::Bfloat && dtype.bits == 16) return DType::bf16;
   if (code == dtype_code::Int && dtype.bits == 32) return DType::i32;
-  throw BadInput(text(name, " = elements of ", dtype.bits,
+  throw BadInput(text(name, " = elements of ", int{dtype.bits},
                       " bits: they must be float32, float16, bfloat16 or int32"));
 }
 

@@ -434,6 +434,9 @@ class InPlace(unittest.TestCase):
                 _run.run_in_place(dataclasses.replace(call, arrays={**call.arrays, name: wrong}),
                                   "cuda_naive/conv2d/direct", OfTheHost, "emulated")
             self.assertEqual(caught.exception.parameter, name, str(caught.exception))
+        with self.assertRaisesRegex(convladder.BadInput, "x = elements of 64 bits"):
+            _run.run_in_place(dataclasses.replace(call, arrays={**call.arrays, "x": x.astype(numpy.float64)}),
+                              "cuda_naive/conv2d/direct", OfTheHost, "emulated")
 
 
 def stub():
