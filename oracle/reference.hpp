@@ -41,6 +41,13 @@ struct Expected {
   double grid = 0;
 };
 
+/// Numbers of at least this size are rounded by a part of themselves, smaller ones by as much as
+/// this one: float32's smallest normal number.
+inline constexpr double kLeastNormal = 0x1p-126;
+/// The same where the rest of a number is rounded to TF32: its last bit is 2^-136 at least, which
+/// is to that as 2^-23 to 1.
+inline constexpr double kLeastSplit = 0x1p-113;
+
 /// The products in the longest sum of any output of this problem.
 std::int64_t longest_sum(const std::string& ladder, const Problem& problem);
 
@@ -56,18 +63,12 @@ std::int64_t exact_sum(const std::string& ladder, const Problem& problem);
 /// One of them for a rung that multiplies spectra in float, likewise, and with their grid.
 /// @param least as expected_of_winograd() has it
 Expected expected_of_spectra(const std::string& ladder, const Expected& expected,
-                             const Problem& problem, const Arrays& inputs, double least);
+                             const Problem& problem, const Arrays& inputs,
+                             double least = kLeastNormal);
 
 /// The same for a rung that multiplies spectra in double.
 Expected expected_of_double_spectra(const std::string& ladder, const Expected& expected,
                                     const Problem& problem, const Arrays& inputs);
-
-/// Numbers of at least this size are rounded by a part of themselves, smaller ones by as much as
-/// this one: float32's smallest normal number.
-inline constexpr double kLeastNormal = 0x1p-126;
-/// The same where the rest of a number is rounded to TF32: its last bit is 2^-136 at least, which
-/// is to that as 2^-23 to 1.
-inline constexpr double kLeastSplit = 0x1p-113;
 
 /// All outputs of a problem.
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
@@ -78,6 +79,6 @@ std::vector<Expected> reference(const std::string& ladder, const Problem& proble
 /// @throws std::logic_error if the ladder knows no such bound
 Expected expected_of_winograd(const std::string& ladder, const Expected& expected,
                               const Problem& problem, const Arrays& inputs, WinogradTile tile,
-                              double least);
+                              double least = kLeastNormal);
 
 }  // namespace convladder

@@ -192,7 +192,7 @@ def floats(name, value, dimensions, host=False):
         beyond = numpy.isfinite(array) & numpy.isinf(result)
         if beyond.any():
             place = tuple(map(int, numpy.argwhere(beyond)[0]))
-            raise _core.BadInput(f"{name} = {array[place]}: {name}{list(place)} does not fit float32, whose largest number "
+            raise _core.BadInput(f"{name} = {array[place]!s}: {name}{list(place)} does not fit float32, whose largest number "
                                  f"is {_LARGEST:.8g}")
     return result
 

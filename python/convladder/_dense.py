@@ -20,9 +20,10 @@ def _conv2d(x_shape, w_shape, sizes, pad, stride, dilation, groups, dtype, preci
         return _core.conv2d_problem(N=N, C=C, H=H, W=W, K=K, R=R, S=S, **options)
 
 
-def _sizes(x, w, filters):
-    """Of which parameter a convolution's sizes are. @param filters where R and S, which do not fit the image, come from"""
-    return {**dict.fromkeys("nchw", x), "k": w, **dict.fromkeys("rspq", filters), "shape": "pad"}
+def _sizes(x, w, filters, arrays):
+    """Of which parameter a convolution's sizes are, those of x and of w.
+    @param filters which is to blame where filters do not fit the image, and `arrays` where arrays are too large"""
+    return {**dict.fromkeys("nchw", x), **dict.fromkeys("krs", w), **dict.fromkeys("pq", filters), "shape": arrays}
 
 
 @operation
@@ -35,13 +36,13 @@ def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation
     activation: None or "relu". precision: "fp32", or "tf32", which allows factors to be rounded to TF32.
     dtype: "float32", "float16" or "bfloat16": x and w are rounded to it, and so is y; bias and sums are float32. None: that
     of x and w where it is one of these, else float32.
-    allow_transforms: whether, without `rung`, a rung of Winograd or of Fourier transforms may be chosen. They need fewer
-    multiplications; their rounding errors are larger, and of values of very different sizes, overwhelm the small ones.
+    allow_transforms: whether, without `rung`, a rung of Winograd or of Fourier transforms may be chosen. Such a rung needs
+    fewer multiplications, and its rounding errors are larger: they may exceed small values beside much larger ones.
     """
     dtype, transforms = float_type(dtype, x, w), flag("allow_transforms", allow_transforms)
     x, w = floats("x", x, (4,)), floats("w", w, (4,))
     K, _, R, S = w.shape
-    problem = _conv2d(x.shape, (K, R, S), _sizes("x", "w", "w"), pad, stride, dilation, groups, dtype, precision,
+    problem = _conv2d(x.shape, (K, R, S), _sizes("x", "w", "w", "pad"), pad, stride, dilation, groups, dtype, precision,
                       bias is not None, activation)
     arrays = {"x": x, "weights": w}
     if bias is not None:
@@ -56,8 +57,8 @@ def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, dtype
     dtype, transforms = float_type(dtype, dy, w), flag("allow_transforms", allow_transforms)
     dy, w = floats("dy", dy, (4,)), floats("w", w, (4,))
     K, _, R, S = w.shape
-    problem = _conv2d(integers("x_shape", x_shape, (4,)), (K, R, S), _sizes("x_shape", "w", "x_shape"), pad, stride,
-                      dilation, groups, dtype, precision)
+    problem = _conv2d(integers("x_shape", x_shape, (4,)), (K, R, S), _sizes("x_shape", "w", "x_shape", "x_shape"), pad,
+                      stride, dilation, groups, dtype, precision)
     return Call("conv2d_dgrad", problem, {"dy": dy, "weights": w}, ("dx",), allow_transforms=transforms, names=_NAMES)
 
 
@@ -70,18 +71,19 @@ def conv2d_wgrad(x, dy, kernel, *, pad=0, stride=1, dilation=1, groups=1, dtype=
     """
     dtype, transforms = float_type(dtype, x, dy), flag("allow_transforms", allow_transforms)
     x, dy = floats("x", x, (4,)), floats("dy", dy, (4,))
-    problem = _conv2d(x.shape, (dy.shape[1], *each("kernel", kernel, 2)), _sizes("x", "dy", "kernel"), pad, stride,
-                      dilation, groups, dtype, precision)
+    sizes = {**_sizes("x", "kernel", "kernel", "kernel"), "k": "dy"}
+    problem = _conv2d(x.shape, (dy.shape[1], *each("kernel", kernel, 2)), sizes, pad, stride, dilation, groups, dtype,
+                      precision)
     return Call("conv2d_wgrad", problem, {"x": x, "dy": dy}, ("dw", "db"), allow_transforms=transforms)
 
 
-def _columns(N, C, size, image, kernel, pad, stride, dilation):
-    """@param image the parameter that the sizes are of"""
+def _columns(N, C, size, image, arrays, kernel, pad, stride, dilation):
+    """@param image the parameter that the sizes are of @param arrays the one to blame where arrays are too large"""
     axes = len(size)
     options = dict(kernel=each("kernel", kernel, axes), pad=padding(pad, axes), stride=each("stride", stride, axes),
                    dilation=each("dilation", dilation, axes))
     with as_called(sizes={**dict.fromkeys(("n", "c", "depth", "height", "width"), image),
-                          **dict.fromkeys(("windows", "rows", "shape"), "kernel")}):
+                          **dict.fromkeys(("windows", "rows"), "kernel"), "shape": arrays}):
         return _core.im2col_problem(N=N, C=C, size=size, **options)
 
 
@@ -93,7 +95,7 @@ def im2col(x, kernel, *, pad=0, stride=1, dilation=1):
     left, right) in two dimensions.
     """
     x = floats("x", x, (3, 4, 5))
-    problem = _columns(x.shape[0], x.shape[1], list(x.shape[2:]), "x", kernel, pad, stride, dilation)
+    problem = _columns(x.shape[0], x.shape[1], list(x.shape[2:]), "x", "kernel", kernel, pad, stride, dilation)
     return Call("im2col", problem, {"x": x}, ("col",))
 
 
@@ -105,7 +107,7 @@ def col2im(col, x_shape, kernel, *, pad=0, stride=1, dilation=1):
     """
     col = floats("col", col, (3,))
     shape = integers("x_shape", x_shape, (3, 4, 5))
-    problem = _columns(shape[0], shape[1], shape[2:], "x_shape", kernel, pad, stride, dilation)
+    problem = _columns(shape[0], shape[1], shape[2:], "x_shape", "x_shape", kernel, pad, stride, dilation)
     return Call("col2im", problem, {"col": col}, ("x",))
 
 

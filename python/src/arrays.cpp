@@ -1,5 +1,7 @@
 #include "arrays.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <utility>
@@ -15,7 +17,7 @@ DType dtype_of(const std::string& name, nb::dlpack::dtype dtype) {
   if (code == dtype_code::Float && dtype.bits == 16) return DType::f16;
   if (code == dtype_code::Bfloat && dtype.bits == 16) return DType::bf16;
   if (code == dtype_code::Int && dtype.bits == 32) return DType::i32;
-  throw BadInput(text(name, " = elements of ", dtype.bits,
+  throw BadInput(text(name, " = elements of ", int{dtype.bits},
                       " bits: they must be float32, float16, bfloat16 or int32"));
 }
 
@@ -34,6 +36,14 @@ Array copy_of(const std::string& name, const HostArray& array) {
   Array copy(dtype_of(name, array.dtype()), std::move(shape));
   if (copy.size() > 0) std::memcpy(copy.data(), array.data(), copy.size_bytes());
   return copy;
+}
+
+void require_possible(const ArraySpec& spec) {
+  std::int64_t bytes = static_cast<std::int64_t>(size_of(spec.dtype));
+  for (const std::int64_t extent : spec.shape) {
+    require(!__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes), "memory",
+            to_string(spec.shape), text(spec.name, " would have more than 2^63 - 1 bytes"));
+  }
 }
 
 nb::object to_numpy(Array array) {

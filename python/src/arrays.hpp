@@ -25,6 +25,10 @@ nanobind::dlpack::dtype dlpack_of(DType dtype);
 /// @throws BadInput unless its elements are of one of the types above
 Array copy_of(const std::string& name, const HostArray& array);
 
+/// Throws BadInput unless there can be such an array in Python: libraries count the bytes of an
+/// empty one as if its extents of 0 were 1, and up to 2^63 - 1.
+void require_possible(const ArraySpec& spec);
+
 /// The elements as a new NumPy array; bfloat16, which NumPy has not, as float32.
 nanobind::object to_numpy(Array array);
 

@@ -102,8 +102,10 @@ void run_in_place(const std::string& ladder_name, const std::string& rung_name,
 std::vector<std::tuple<std::string, std::string, Shape>> outputs(const std::string& ladder_name,
                                                                  const Problem& problem) {
   std::vector<std::tuple<std::string, std::string, Shape>> all;
-  for (const ArraySpec& spec : ladder(ladder_name).signature(problem).outputs)
+  for (const ArraySpec& spec : ladder(ladder_name).signature(problem).outputs) {
+    require_possible(spec);
     all.emplace_back(spec.name, name_of(spec.dtype), spec.shape);
+  }
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -145,6 +146,7 @@ std::pair<nb::dict, double> run(const std::string& ladder_name, const std::strin
   const Where where = where_named(place);
   const AnyImplementation& code = code_of(rung, where);
   const Arrays inputs = inputs_of(of, problem, given, book);
+  std::ranges::for_each(of.signature(problem).outputs, require_possible);
   RungRun done;
   {
     const nb::gil_scoped_release others_run;

@@ -157,6 +157,37 @@ class PyTorch(unittest.TestCase):
                 call()
             self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
 
+    def test_indices_are_checked_before_a_kernel_uses_them(self):
+        coords = torch.tensor([[0, 1, 1], [0, 2, 3]], dtype=torch.int32, device="cuda")
+        features = whole_numbers(2, 4)
+        book = convladder.rulebook(coords, (4, 4))
+        y, argmax = convladder.sparse_max_pool(features, book)
+        line = whole_numbers(1, 8, 2)
+        for parameter, array, call in (
+                ("coords", coords, lambda wrong: convladder.sparse_to_dense(features, wrong, (4, 4), batch=1)),
+                ("coords", coords, lambda wrong: convladder.rulebook(wrong, (4, 4), batch=1)),
+                ("argmax", argmax, lambda wrong: convladder.sparse_max_pool_dgrad(y, wrong, book))):
+            call(array)
+            for value in (-1, 4, 10**9, -2**31):
+                with self.subTest(parameter, value=value), self.assertRaises(convladder.BadInput) as caught:
+                    wrong = array.clone()
+                    wrong[1, 1] = value
+                    call(wrong)
+                self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+        convladder.fft(line, ring="mersenne")
+        with self.assertRaises(convladder.BadInput) as caught:
+            convladder.fft(line + 0.5, ring="mersenne")
+        self.assertEqual(caught.exception.parameter, "x")
+
+    def test_transforms_are_chosen_only_where_they_are_allowed(self):
+        x, w = whole_numbers(2, 64, 56, 56), whole_numbers(64, 64, 3, 3, seed=1)
+        transforms = {row["name"] for row in convladder.rungs() if row["transforms"]}
+        y = convladder.conv2d(x, w, pad=1)
+        self.assertNotIn(y.rung, transforms)
+        self.assertNotIn(convladder.conv2d_dgrad(y, w, x.shape, pad=1).rung, transforms)
+        self.assertNotIn(convladder.conv2d_wgrad(x, y, 3, pad=1)[0].rung, transforms)
+        self.assert_equal(y, F.conv2d(x.double(), w.double(), padding=1), 0)
+
     def test_a_table_of_all_rungs(self):
         x, w = whole_numbers(1, 3, 20, 20), whole_numbers(4, 3, 3, 3, seed=1)
         table = convladder.compare(convladder.conv2d, x, w, where="gpu", rungs=["direct_tiled", "implicit_gemm_tiled"])
