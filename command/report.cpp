@@ -38,10 +38,10 @@ nlohmann::ordered_json row_json(const Row& row) {
                                  {"where", name_of(row.where)},
                                  {"status", name_of(outcome.status)},
                                  {"reason", outcome.reason},
-                                 {"remark", nullptr},
                                  {"exact", nullptr},
                                  {"max_error", nullptr},
-                                 {"milliseconds", nullptr}};
+                                 {"milliseconds", nullptr},
+                                 {"remark", nullptr}};
   if (!outcome.ran) return json;
   if (!outcome.remark.empty()) json["remark"] = outcome.remark;
   json["exact"] = outcome.exact;

@@ -190,9 +190,11 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
     // Next to the largest number of a type, rounding may make infinity of one, and not of the
     // other.
     if (!is_integer && std::isinf(value) != std::isinf(right) &&
-        std::signbit(value) == std::signbit(right) && std::isfinite(expected.values[at]))
-      error = std::abs((std::isinf(value) ? std::copysign(beyond(spec.dtype), value) : value) -
-                       expected.values[at]);
+        std::signbit(value) == std::signbit(right) && std::isfinite(expected.values[at])) {
+      const double least = std::isinf(value) ? std::copysign(beyond(spec.dtype), value) : value;
+      const double distance = std::abs(least - expected.values[at]);
+      if (distance <= most_tolerance) error = distance;
+    }
     // Written positively and negated, so that NaN fails. (The tolerance of an infinity may be NaN.)
     const bool fits = error == 0 || error <= tolerance;
     if (!fits && error <= most_tolerance) {

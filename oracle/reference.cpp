@@ -5,7 +5,6 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "oracle/judge.hpp"
 #include "oracle/ladders/definition.hpp"
 
 // Rows take half the time with AVX2, which is chosen when the program starts: before sanitizers are
@@ -49,19 +48,6 @@ Expected expected_of_spectra(const std::string& ladder, const Expected& expected
   const auto& of_ladder = oracle::definition_of(ladder).spectra;
   if (!of_ladder) throw std::logic_error(ladder + " has no bound for rungs of spectra");
   return of_ladder(expected, problem, inputs, least);
-}
-
-Expected expected_of_double_spectra(const std::string& ladder, const Expected& expected,
-                                    const Problem& problem, const Arrays& inputs) {
-  // Of passes in double, of which the largest image has some 40, forward and back: twice as many
-  // roundings as they have, and what those of weights and products add.
-  constexpr double kFactor = 0x1p-46;
-  const Expected norms = expected_of_spectra(ladder, expected, problem, inputs, 0);
-  const double unit = allowed_error(expected, Data::real);
-  Expected bounded = expected;
-  for (std::size_t i = 0; i < bounded.magnitude.size(); ++i)
-    bounded.magnitude[i] += norms.magnitude[i] * (kFactor / unit);
-  return bounded;
 }
 
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,

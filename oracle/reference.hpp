@@ -66,10 +66,6 @@ Expected expected_of_spectra(const std::string& ladder, const Expected& expected
                              const Problem& problem, const Arrays& inputs,
                              double least = kLeastNormal);
 
-/// The same for a rung that multiplies spectra in double.
-Expected expected_of_double_spectra(const std::string& ladder, const Expected& expected,
-                                    const Problem& problem, const Arrays& inputs);
-
 /// All outputs of a problem.
 std::vector<Expected> reference(const std::string& ladder, const Problem& problem,
                                 const Arrays& inputs);

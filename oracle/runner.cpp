@@ -8,6 +8,7 @@
 
 #include "ladders/best_rung.hpp"
 #include "oracle/canonical.hpp"
+#include "oracle/transform_bounds.hpp"
 
 namespace convladder {
 namespace {
@@ -71,7 +72,7 @@ Expected with_bound_of(const Rung& rung, const Ladder& ladder, const Expected& o
     return expected_of_winograd(ladder.name, output, problem, inputs, rung.winograd, least);
   if (rung.float_spectra) return expected_of_spectra(ladder.name, output, problem, inputs, least);
   if (rung.whole_images && data != Data::integer)
-    return expected_of_double_spectra(ladder.name, output, problem, inputs);
+    return with_double_fourier_bound(output, problem, inputs);
   Expected bounded = output;
   if (tf32 || precision_of(problem) == Precision::tf32) {
     // The last bit of a TF32 number is 2^-136 at least: an operand is off by up to half of it.

@@ -9,6 +9,7 @@
 
 #include "core/arithmetic.hpp"
 #include "core/parallel.hpp"
+#include "oracle/judge.hpp"
 
 namespace convladder {
 namespace {
@@ -671,6 +672,26 @@ Expected with_fourier_bound(const Expected& expected, const Problem& problem, co
                                  sizes(inputs.at("weights").as<float>()));
   for (const double sum : sums)
     bounded.largest = std::max(bounded.largest, kSumsOfParts * kMostPoints * sum);
+  return bounded;
+}
+
+Expected with_double_fourier_bound(const Expected& expected, const Problem& problem,
+                                   const Arrays& inputs) {
+  const auto& conv = std::get<Conv2dProblem>(problem);
+  const auto padded = [](double size, double filter) {
+    return std::max(std::ceil(std::log2(size + filter)) + 1, std::log2(kMostPoints) / 2);
+  };
+  const double passes =
+      padded(conv.H + conv.pad.top + conv.pad.bottom, window_extent(conv.R, conv.dilation.h)) +
+      padded(conv.W + conv.pad.left + conv.pad.right, window_extent(conv.S, conv.dilation.w));
+  const double factor = 2 * (21 * passes + 4 + conv.C) * std::ldexp(1.0, -53) *
+                        std::sqrt(static_cast<double>(conv.R) * conv.S);
+  const std::vector<double> bounds = norms_of(conv, inputs, 0);
+  const double unit = allowed_error(expected, Data::real);
+  const std::size_t plane = static_cast<std::size_t>(std::int64_t{conv.P} * conv.Q);
+  Expected bounded = expected;
+  for (std::size_t i = 0; i < bounded.magnitude.size(); ++i)
+    bounded.magnitude[i] += bounds[i / plane] * (factor / unit);
   return bounded;
 }
 

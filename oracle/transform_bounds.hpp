@@ -95,6 +95,16 @@ WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& i
 Expected with_fourier_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                             double least = 0);
 
+/// The same for a rung whose transforms are in double: the sum of |products| of an output, and what
+/// such transforms add in units of float's rounding,
+///
+///     2 (21 p + 4 + C) 2^-53 [sum over c of ||x|| sqrt(R S) ||g||],
+///
+/// with p = log2 of the points of a padded image. Half of it is the worst case of three transforms
+/// (Higham 2002, theorem 24.2); half, what rungs set to 0 as they cannot tell it from noise.
+Expected with_double_fourier_bound(const Expected& expected, const Problem& problem,
+                                   const Arrays& inputs);
+
 /// The same bound b of single outputs, as Expected has it, each computed by itself.
 /// @param places row-major offsets in y
 std::vector<double> fourier_bound_at(const Problem& problem, const Arrays& inputs,

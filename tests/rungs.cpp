@@ -10,6 +10,7 @@
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
 #include "tests/check.hpp"
+#include "tests/extreme_values.hpp"
 #include "tests/identities.hpp"
 #include "tests/non_finite.hpp"
 #include "tests/outcome.hpp"
@@ -72,6 +73,13 @@ void check_reach(const RungTest& test) {
   for (std::size_t i = 0; i < std::min(failures.size(), kMostShown); ++i) FAIL_CHECK(failures[i]);
 }
 
+/// As does one that is wrong on numbers of unusual sizes, see extreme_values.hpp.
+void check_extremes(const RungTest& test) {
+  const ExtremeReport report = check_extreme_values(*test.ladder, *test.rung, test.where);
+  for (std::size_t i = 0; i < std::min(report.failures.size(), kMostShown); ++i)
+    FAIL_CHECK(report.failures[i]);
+}
+
 void run_rung_test() {
   const RungTest& test = current_test();
   ReportEntry entry{.ladder = test.ladder->name,
@@ -105,7 +113,10 @@ void run_rung_test() {
   INFO(text("to see this again: CONVLADDER_SEED=", set.seed, set.small ? " CONVLADDER_SMALL=1" : "",
             " tests/suite --test-case='", test.name, "'"));
   for (const std::string& failure : report.failures) FAIL_CHECK(failure);
-  if (!test.identities && !set.small) check_reach(test);
+  if (!test.identities && !set.small) {
+    check_reach(test);
+    check_extremes(test);
+  }
   CHECK(report.problems > 0);
   CHECK(report.comparisons >= report.problems);
 }

@@ -2,6 +2,7 @@
 /// @brief The discrete Fourier transform: from the whole line down to odd parts of it, where the
 /// rungs that pass over a line go from points up.
 #include <algorithm>
+#include <cmath>
 #include <complex>
 #include <numbers>
 
@@ -34,8 +35,9 @@ double real(Number z) { return z.real(); }
 double imag(Number z) { return z.imag(); }
 
 void set(Whole& to, float re, float im) {
-  const auto modulo = [](float part) {
-    return (static_cast<std::int64_t>(part) % Whole::kPrime + Whole::kPrime) % Whole::kPrime;
+  const auto modulo = [](float part) {  // exact, whatever the size
+    const auto rest = static_cast<std::int64_t>(std::fmod(part, static_cast<float>(Whole::kPrime)));
+    return (rest + Whole::kPrime) % Whole::kPrime;
   };
   to = {modulo(re), modulo(im)};
 }
@@ -117,11 +119,14 @@ class Transform {
   std::vector<Z> roots_, roots_of_columns_;
 };
 
-/// The largest output of a line or plane.
+/// The largest finite output of a line or plane.
 template <class Z>
 double largest(const std::vector<Z>& spectrum) {
   double result = 0;
-  for (const Z& z : spectrum) result = std::max(result, std::hypot(real(z), imag(z)));
+  for (const Z& z : spectrum) {
+    const double size = std::hypot(real(z), imag(z));
+    if (std::isfinite(size)) result = std::max(result, size);
+  }
   return result;
 }
 

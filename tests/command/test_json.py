@@ -54,7 +54,7 @@ class ListJson(ProgramTest):
 
 
 class CompareJson(ProgramTest):
-    ROW = ["rung", "where", "status", "reason", "exact", "max_error", "milliseconds"]
+    ROW = ["rung", "where", "status", "reason", "exact", "max_error", "milliseconds", "remark"]
 
     def check(self, report, ladder):
         self.assertEqual(list(report), ["gpu", "ladders"])

@@ -1,0 +1,141 @@
+"""Users' own arrays: equal numbers, very large and very small ones, NaN and infinity."""
+import unittest
+
+import numpy as np
+
+from program import AGREE, ProgramTest, run
+
+LARGEST = np.finfo(np.float32).max
+
+
+def full(shape, value):
+    return np.full(shape, value, np.float32)
+
+
+class _OwnArrays(ProgramTest):
+    def rows(self, ladder, *options, expected=AGREE, **arrays):
+        """What became of each rung that is there, by its name; and the table."""
+        files = [word for name, array in arrays.items()
+                 for word in (f"--{name}", self.write(f"{name}.npy", array.astype(np.float32)))]
+        out = self.folder / "out.json"
+        result = run("compare", ladder, *files, *options, "--json", out)
+        self.assertEqual(result.returncode, expected, result.stdout + result.stderr)
+        rows = [row for entry in self.load_json(out)["ladders"] for row in entry["rungs"] if row["status"] != "skipped"]
+        self.assertGreater(sum(row["status"] == "agrees" for row in rows), 0)
+        return rows, result.stdout
+
+    def overflowing(self, rows):
+        return {row["rung"].rpartition("/")[2] for row in rows
+                if row["status"] == "declined" and row["reason"] == "these values overflow its transform"}
+
+
+class OwnData(_OwnArrays):
+    def test_roundings_of_equal_numbers_add_up(self):
+        small = np.tile(self.rng.random((1, 2, 1, 1)), (1, 1, 28, 28))
+        for ladder, options, arrays in (
+                ("gemm", [], {"a": full((1, 200), .1), "b": np.ones((200, 4))}),
+                ("conv2d", [], {"x": full((1, 16, 6, 6), .1), "weights": full((2, 16, 3, 3), 1 / 144)}),
+                ("conv2d_wgrad", ["--r", 3, "--s", 3, "--pad", 1], {"x": small, "dy": full((1, 3, 28, 28), 1 / 784)})):
+            with self.subTest(ladder=ladder):
+                rows, table = self.rows(ladder, *options, **arrays)
+                remarks = [row["remark"] for row in rows if row["remark"] is not None]
+                self.assertTrue(remarks)
+                self.assertEqual(set(remarks), {"roundings add up"})
+                self.assertIn("roundings add up", table)
+
+    def test_random_numbers_need_no_remark(self):
+        rows, table = self.rows("gemm", a=self.rng.uniform(-1, 1, (20, 200)), b=self.rng.uniform(-1, 1, (200, 9)))
+        self.assertEqual({row["remark"] for row in rows}, {None})
+        self.assertNotIn("roundings", table)
+
+    def test_one_pixel_far_above_the_others(self):
+        x = np.ones((1, 1, 16, 16))
+        x[0, 0, 5, 7] = 1e12
+        rows, table = self.rows("conv2d", x=x, weights=full((1, 1, 3, 3), 1 / 8))
+        self.assertEqual(self.overflowing(rows), set())
+        self.assertIn("* error relative to the tile's largest value, or to the image's norm", " ".join(table.split()))
+
+    def test_a_transform_that_would_overflow_is_declined(self):
+        x = np.copysign(full((1, 2, 16, 16), 1e38), self.rng.uniform(-1, 1, (1, 2, 16, 16)))
+        rows, _ = self.rows("conv2d", x=x, weights=full((2, 2, 3, 3), 1e-3))
+        names = self.overflowing(rows)
+        self.assertTrue({"winograd_2x2", "winograd_4x4", "winograd_3xtf32", "fft_fused", "fft_3xtf32"} <= names, names)
+        self.assertFalse({"direct", "direct_tiled", "implicit_gemm_tiled", "fft_whole"} & names, names)
+
+    def test_a_number_for_no_data(self):
+        x = self.rng.uniform(0, 1, (1, 1, 32, 32))
+        x[0, 0, :4, :4] = -LARGEST
+        binomial = np.array([1, 4, 6, 4, 1])
+        rows, _ = self.rows("conv2d", "--pad", 2, x=x, weights=np.outer(binomial, binomial)[None, None] / 512)
+        self.assertTrue(self.overflowing(rows) <= {"winograd_pieces", "fft_fused", "fft_3xtf32"})
+
+    def test_numbers_about_the_smallest(self):
+        numbers = self.rng.standard_normal
+        for size, filters in ((1e-41, numbers((2, 2, 3, 3))), (1e-38, numbers((2, 2, 3, 3))), (1, full((2, 2, 3, 3), 5e-42))):
+            with self.subTest(size=size):
+                rows, _ = self.rows("conv2d", x=numbers((1, 2, 16, 16)) * size, weights=filters)
+                self.assertEqual(self.overflowing(rows), set())
+
+    def test_the_largest_number(self):
+        arrays = {"a": full((16, 16), LARGEST), "b": np.eye(16) / 2}
+        rows, _ = self.rows("gemm", **arrays)
+        self.assertEqual(self.overflowing(rows), {"mma_3xtf32", "wgmma_3xtf32"})
+        rows, _ = self.rows("gemm", "--dtype", "tf32", **arrays)
+        self.assertEqual(self.overflowing(rows),
+                         {"mma_3xtf32", "wgmma_3xtf32", "mma_tf32", "wgmma_tf32", "wgmma_tf32_swapped"})
+
+    def test_sums_beyond_the_largest_number_are_refused(self):
+        self.bad_input("compare", "gemm", "--a", self.write("a.npy", full((2, 9), LARGEST)),
+                       "--b", self.write("b.npy", full((9, 2), 1)), says=["c", "too large", "float32"])
+
+
+class NotFinite(_OwnArrays):
+    """Where NaN and infinity arrive, by the definition and by what docs/oracle.md promises."""
+
+    def convolved(self, x, weights, *options):
+        rows, _ = self.rows("conv2d", *options, "--save", self.folder / "out", x=x, weights=weights)
+        return {row["rung"]: np.load(self.folder / "out/conv2d" / row["rung"].replace("/", ".") / row["where"] / "y.npy")
+                for row in rows if row["status"] == "agrees"}
+
+    def test_they_arrive_in_the_outputs_that_have_them(self):
+        x, weights = self.rng.standard_normal((2, 2, 12, 12)), self.rng.standard_normal((3, 2, 3, 3))
+        x[0, 1, 5, 5], x[1, 0, 0, 0] = np.nan, np.inf
+        for rung, y in self.convolved(x, weights, "--pad", 1).items():
+            with self.subTest(rung=rung):
+                self.assertTrue(np.isnan(y[0, :, 4:7, 4:7]).all())
+                self.assertFalse(np.isfinite(y[1, :, :2, :2]).any())
+                self.assertTrue(np.isfinite(y[1, :, 8:, 8:]).all() or "fft" in rung)
+                if "winograd" not in rung and "fft" not in rung:
+                    self.assertEqual(np.isnan(y[0]).sum(), 27)
+                    self.assertEqual((~np.isfinite(y[1])).sum(), 12)
+
+    def test_whole_numbers_beside_them_stay_exact(self):
+        a, b = self.rng.integers(-4, 5, (40, 33)).astype(float), self.rng.integers(-4, 5, (33, 20)).astype(float)
+        a[3, 4], a[7, 2] = np.nan, -np.inf
+        rows, _ = self.rows("gemm", a=a, b=b, expected=AGREE)
+        self.assertTrue(all(row["exact"] for row in rows if row["status"] == "agrees" and "3xtf32" not in row["rung"]))
+
+    def test_every_ladder_takes_them(self):
+        numbers = self.rng.standard_normal
+        dy, weights, line = numbers((2, 3, 12, 12)), numbers((3, 2, 3, 3)), numbers((3, 64, 2))
+        dy[1, 2, 3, 4], weights[1, 1, 1, 1], line[1, 3, 0] = np.nan, -np.inf, np.inf
+        same = ["--pad", 1]
+        for ladder, options, arrays in (
+                ("conv2d", same, {"x": numbers((2, 2, 12, 12)), "weights": weights}),
+                ("conv2d_dgrad", [*same, "--h", 12, "--w", 12], {"dy": dy, "weights": numbers((3, 2, 3, 3))}),
+                ("conv2d_wgrad", [*same, "--r", 3, "--s", 3], {"x": numbers((2, 2, 12, 12)), "dy": dy}),
+                ("conv2d", ["--groups", 2, *same], {"x": np.where(dy[:, :2] > 2, np.nan, dy[:, :2]), "weights": numbers((4, 1, 3, 3))}),
+                ("im2col", ["--kernel", 3], {"x": dy}),
+                ("fft", [], {"x": line}),
+                ("fft", ["--input", "real"], {"x": line[:, :, 0]})):
+            with self.subTest(ladder=ladder, options=options):
+                self.rows(ladder, *options, **arrays)
+
+    def test_an_image_of_them(self):
+        for value in (np.nan, np.inf):
+            with self.subTest(value=value):
+                self.rows("conv2d", x=full((1, 1, 9, 9), value), weights=self.rng.standard_normal((1, 1, 3, 3)))
+
+
+if __name__ == "__main__":
+    unittest.main()
