@@ -1,6 +1,5 @@
 #include "command/program.hpp"
 
-#include <cerrno>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -81,9 +80,7 @@ int run_program(const std::vector<std::string>& arguments) {
 int reported(const std::function<int()>& body) {
   try {
     const int status = body();
-    // A reader that is gone, as head is, has what it wants.
-    if (std::fflush(stdout) != 0 && errno != EPIPE)
-      return fail(kBadInput, "standard output cannot be written");
+    flush_output();
     return status;
   } catch (const BadInput& error) {
     return fail(kBadInput, error.what());

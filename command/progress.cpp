@@ -97,8 +97,7 @@ void Progress::line(const std::string& text) {
   const std::lock_guard lock(mutex_);
   erase();
   std::fputs((text + "\n").c_str(), stdout);
-  // Why go on, if nobody listens?
-  if (std::fflush(stdout) != 0) throw BadInput("standard output cannot be written");
+  flush_output();
   if (can_show_progress()) draw();
 }
 

@@ -12,7 +12,7 @@ namespace convladder::command {
 namespace {
 
 constexpr std::size_t kWhere = 10, kResult = 10, kError = 10, kTime = 10, kSpeedUp = 10;
-constexpr std::size_t kNumbers = kWhere + kResult + kError + kTime + kSpeedUp;
+constexpr std::size_t kBesideRung = kWhere + kResult + kError + kTime + kSpeedUp;
 
 std::string formatted(const char* format, double value) {
   char buffer[64];
@@ -78,7 +78,7 @@ std::string wrapped(const std::string& words, std::size_t first_column, std::siz
 
 Table::Table(const std::vector<Seat>& seats) : rung_width_(4), narrow_(false) {
   for (const Seat& seat : seats) rung_width_ = std::max(rung_width_, seat.rung->name.size());
-  narrow_ = 2 + rung_width_ + 2 + kNumbers > output_width();
+  narrow_ = 2 + rung_width_ + 2 + kBesideRung > output_width();
   if (narrow_) rung_width_ = 0;
 }
 
@@ -109,7 +109,7 @@ std::string Table::row(const Row& row, const std::vector<Row>& before) const {
     if (!outcome.reason.empty()) line += "\n    " + wrapped(printable(outcome.reason), 4, 4);
   } else {
     // Below, where a word would hardly fit beside.
-    const bool below = narrow_ && indent + kNumbers > output_width();
+    const bool below = narrow_ && indent + kBesideRung > output_width();
     line += below ? "\n    " + wrapped(printable(outcome.reason), 4, 4)
                   : wrapped(printable(outcome.reason), indent, indent);
   }

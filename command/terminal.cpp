@@ -4,9 +4,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
+
+#include "core/error.hpp"
 
 namespace convladder::command {
 namespace {
@@ -40,6 +44,11 @@ const char* code_of(Style style) {
 bool can_show_progress() {
   static const bool can = is_terminal(STDERR_FILENO);
   return can;
+}
+
+void flush_output() {
+  if (std::fflush(stdout) != 0 && errno != EPIPE)
+    throw BadInput("standard output cannot be written");
 }
 
 std::size_t output_width() {

@@ -12,6 +12,11 @@ namespace convladder::command {
 /// sequences.
 bool can_show_progress();
 
+/// What was printed, to standard output now. A reader that is gone, as `head` is, has what it
+/// wants.
+/// @throws BadInput if it cannot be written for another reason
+void flush_output();
+
 /// The number in COLUMNS, or else the columns of the terminal that standard output is; a very large
 /// number where it is none.
 std::size_t output_width();

@@ -91,7 +91,7 @@ void check(const Problem& problem, const A& arrays, Signature (*signature)(const
     const ArraySpec* const spec = spec_of(name);
     if (spec == nullptr || element_count(spec->shape) == 0) return;
     if (is_of_rulebook(name)) {
-      wants_rulebook = true;
+      wants_rulebook = wants_rulebook || name != "offsets";  // which of no pairs are there, too
       has_rulebook = has_rulebook || given;
     } else {
       require(given, std::string(name), "null",
@@ -99,7 +99,7 @@ void check(const Problem& problem, const A& arrays, Signature (*signature)(const
     }
   });
   require(has_rulebook || !wants_rulebook, "rulebook", "null",
-          "the problem has pairs, and a rung reads them in some form, such as pairs or nbr");
+          "a rung reads the rulebook in some form, such as pairs or nbr");
 }
 
 }  // namespace

@@ -52,7 +52,6 @@ struct LayoutIndex4 {
 /// The map says which block computes which tile of the forward pass as a product, see
 /// gemm_extents(); the result is the same. Rungs without such tiles, and the gradients, ignore it;
 /// the others decline the maps that they cannot work under.
-///
 /// Build it with validated(), which also computes P and Q. Kernels take it by value.
 struct Conv2dProblem {
   int N = 1;                                 ///< images
@@ -91,7 +90,6 @@ struct Conv2dArrays {
   Input bias = {};                ///< [K], float, or null
   Output y = {};                  ///< [N][K][P][Q]
 };
-
 /// @throws BadInput unless the problem is validated() and its arrays are given.
 void require_complete(const Conv2dProblem& problem, const Conv2dArrays& arrays);
 

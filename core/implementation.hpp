@@ -53,7 +53,6 @@ struct OutputTile {
 
 /// @throws BadInput unless the workspace is there, if it must have so many bytes, and is aligned.
 void require_workspace(std::size_t bytes, const void* workspace);
-
 /// Why a rung declines a problem; nothing when it takes it.
 using Declined = std::optional<std::string>;
 
@@ -77,29 +76,25 @@ struct Implementation {
   void (*finish)(const Problem&, const A&, const Context&) = nullptr;
   /// The tile of outputs that a block computes. Null: the rung has no tiles.
   OutputTile (*tile)(const Problem&) = nullptr;
-  /// What the rung chooses for a problem that it takes: the variant, in a few words. It depends on
-  /// the problem alone, not on where arrays begin. Few different texts a rung: no numbers that grow
-  /// with the problem. Null: it does the same for all.
+  /// The variant that the rung chooses for a problem that it takes, in one of few texts: by the
+  /// problem alone, not by where arrays begin. Null: it does the same for all.
   std::string (*choice)(const Problem&) = nullptr;
 
   /// Runs the rung in context.stream; without a context, where the caller runs. finish(), where
   /// there is one, is up to the caller.
-  /// @throws BadInput if the problem is not validated(), or an array or the workspace is missing
-  /// @throws UnsupportedProblem if it declines the problem
+  /// @throws BadInput if what it needs is missing, UnsupportedProblem if it declines the problem
   void operator()(const Problem& problem, const A& arrays,
                   const Context& context = {current_stream()}) const {
     require_complete(problem, arrays);
-    if (const Declined reason = supports ? supports(problem) : Declined{}) {
+    if (const Declined reason = supports ? supports(problem) : Declined{})
       throw UnsupportedProblem(*reason);
-    }
     require_workspace(workspace_bytes ? workspace_bytes(problem) : 0, context.workspace);
     in_stream(context.stream, [&] { run(problem, arrays, context); });
   }
 };
 
 /// The most blocks along an axis of a grid over which a kernel strides (see blocks_for()). Tests
-/// lower it: then a few blocks must do the work of many, as they do where a grid would exceed
-/// CUDA's limits.
+/// lower it: few blocks do the work of many then, as where a grid would exceed CUDA's limits.
 inline std::int64_t max_strided_blocks = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace convladder

@@ -117,7 +117,7 @@ void calls_are_checked(const typename A::Problem& valid, const typename A::Probl
     CHECK(refused([&] { rung(valid, all); }).starts_with(std::string(missing) + " = "));
     give(array);
   });
-  CHECK(refused([&] { rung(raw, all); }).find(fault) != std::string::npos);
+  CHECK(refused([&] { rung(raw, all); }).starts_with(fault));
 }
 
 const RulebookProblem kRawBook = {.mode = SparseMode::strided,
@@ -160,10 +160,10 @@ TEST_SUITE("calls") {
     calls_are_checked<GemmArrays>(validated(GemmProblem{.M = 2, .N = 3, .K = 4, .bias = true}),
                                   {.M = 0}, "m = 0");
     calls_are_checked<FftArrays>(validated(FftProblem{.L = 4}), {.L = 0}, "length = 0");
-    calls_are_checked<TileMapArrays>(validated(TileMapProblem{}), {.tiles_m = 0}, "= 0");
+    calls_are_checked<TileMapArrays>(validated(TileMapProblem{}), {.tiles_m = 0}, "tiles_m = 0");
     calls_are_checked<VoxelizeArrays>(
         {.grid = voxel_grid({0, 0, 0, 1, 1, 1}, 0.5F), .points = 2, .columns = 3}, {.columns = 2},
-        "columns = 2");
+        "c = 2");
   }
 
   TEST_CASE("calls: what a problem has not may be null, and what has no elements") {

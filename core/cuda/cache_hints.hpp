@@ -10,10 +10,11 @@
 namespace convladder::BACKEND::ptx {
 
 /// `createpolicy.fractional` (sm_80) for all of what is accessed under it: with `evict_first`,
-/// lines that leave the cache before others where it needs room; else with `evict_normal`.
+/// lines that leave the cache before others where it needs room; else with `evict_normal`. Older
+/// GPUs have no such hints.
 __device__ inline std::uint64_t createpolicy(bool evict_first) {
   std::uint64_t policy = 0;
-#ifdef __CUDACC__
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   if (evict_first) {
     asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
   } else {
@@ -27,13 +28,13 @@ __device__ inline std::uint64_t createpolicy(bool evict_first) {
 
 /// `st.global` of four floats with `.L2::cache_hint` (sm_80). @param to a multiple of 16 bytes
 __device__ inline void st_cache_hint(float* to, const float4& four, std::uint64_t policy) {
-#ifndef __CUDACC__
-  static_cast<void>(policy);
-  *reinterpret_cast<float4*>(to) = four;
-#else
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
   asm volatile("st.global.L2::cache_hint.v4.f32 [%0], {%1, %2, %3, %4}, %5;" ::"l"(to), "f"(four.x),
                "f"(four.y), "f"(four.z), "f"(four.w), "l"(policy)
                : "memory");
+#else
+  static_cast<void>(policy);
+  *reinterpret_cast<float4*>(to) = four;
 #endif
 }
 

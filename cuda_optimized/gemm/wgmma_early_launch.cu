@@ -137,9 +137,11 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   WgmmaItem item{}, before{};
   const auto store = [&](auto piece) {  // 64 columns of the tile before
     constexpr int kPiece = decltype(piece)::value;
+#pragma nv_diag_suppress 549  // "used before its value is set": it is set where `waiting` is
     result.store_piece(before, consumer, 0, kPiece, drafts, box, [&](T* to, int j, int half) {
       *reinterpret_cast<std::uint32_t*>(to) = rounded[2 * (8 * kPiece + j) + half];
     });
+#pragma nv_diag_default 549
   };
   for (bool any = next(&item); any;) {
     float bias[Shape::N / 32], sums[1][Shape::N / 2];

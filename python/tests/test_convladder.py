@@ -417,7 +417,7 @@ try:
     convladder.conv2d(x, w, rung="cpu_reference/conv2d/direct")
 except KeyboardInterrupt:
     print("interrupted" if time.monotonic() - begin < 3 else "late")
-print(convladder.gemm([[2]], [[3]])[0][0])  # others still run
+print(convladder.gemm([[2.0]], [[3.0]])[0][0])  # others still run
 """
         begin = time.monotonic()
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -154,9 +154,9 @@ class Command(unittest.TestCase):
                 raise proof.Failure(failure)
             return {"files": len(made.files), "bytes": sum(map(len, made.files.values()))}
         words = ["handout.py", *map(str, arguments)]
-        err = io.StringIO()
+        err, self.out = io.StringIO(), io.StringIO()
         with mock.patch.object(proof, "prove", prove), mock.patch.object(sys, "argv", words), \
-                contextlib.redirect_stderr(err), contextlib.redirect_stdout(io.StringIO()):
+                contextlib.redirect_stderr(err), contextlib.redirect_stdout(self.out):
             status = handout.main()
         return status, err.getvalue()
 
@@ -176,6 +176,13 @@ class Command(unittest.TestCase):
             self.assertEqual(status, DONE, err)
         self.assertEqual(self.content(self.dir), self.content(self.folder / "again"))
         self.assertTrue(os.access(self.dir / "ladder", os.X_OK))
+
+    def test_json_is_all_of_standard_output(self):
+        status, err = self.run_with("a3_tile_and_halo", self.dir, "--json", "-")
+        self.assertEqual(status, DONE)
+        self.assertIn("a3_tile_and_halo, ", err)
+        self.assertLess(10, json.loads(self.out.getvalue())["files"])
+        self.assertFalse(pathlib.Path("-").exists())
 
     def test_a_folder_that_is_not_empty(self):
         self.dir.mkdir()

@@ -1,4 +1,5 @@
-"""Every program in Python starts, also those that only a GPU, a maintainer or a teacher needs: so none falls into decay unseen.
+"""Every program in Python starts, also those that only a GPU, a maintainer or a teacher needs: so none falls into decay unseen. And
+what is downloaded is pinned by a hash.
 
     python3 -B tests/command/test_tools.py [CLASS]
 """
@@ -37,6 +38,31 @@ class Tools(unittest.TestCase):
                 missing = re.search(r"No module named '(\w+)", result.stderr)
                 if not missing or missing.group(1) not in OTHERS:
                     self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+class Pinned(unittest.TestCase):
+    COMMIT = r"[0-9a-f]{40}"
+
+    def test_actions(self):
+        uses = [line.strip() for path in (ROOT / ".github/workflows").glob("*.yml") for line in path.read_text().splitlines() if "uses:" in line]
+        self.assertLess(5, len(uses))
+        for line in uses:
+            self.assertRegex(line, rf"uses: [\w./-]+@{self.COMMIT}  # v\d")
+
+    def test_libraries(self):
+        files = [ROOT / "CMakeLists.txt", *(ROOT / "cmake").glob("*.cmake"), *(ROOT / "cuda_on_cpu").rglob("CMakeLists.txt")]
+        text = "\n".join(path.read_text() for path in files)
+        declared = re.findall(r"FetchContent_Declare\((.*?)\)", text, re.DOTALL)
+        self.assertLess(4, len(declared))
+        for one in declared:
+            with self.subTest(one.split()[0]):
+                self.assertRegex(one, rf"URL_HASH\s+SHA256=[0-9a-f]{{64}}|GIT_TAG\s+{self.COMMIT}")
+
+    def test_every_library_that_is_downloaded_has_its_licence_named(self):
+        text = (ROOT / "cmake/Dependencies.cmake").read_text()
+        notice = (ROOT / "THIRD_PARTY.md").read_text().lower()
+        for name in re.findall(r"FetchContent_Declare\((\w+)", text):
+            self.assertIn(re.sub(r"\d+$|_.*", "", name.lower()) if name != "CLI11" else "cli11", notice)
+        self.assertIn("THIRD_PARTY.md", (ROOT / "pyproject.toml").read_text())  # and so it is in the wheel
 
 
 if __name__ == "__main__":

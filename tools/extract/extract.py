@@ -18,8 +18,8 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
-# Instructions that only sm_90a has, where they are called: core/cuda/ptx.hpp, which defines them, is in most files.
-OF_SM_90A = re.compile(r"(?m)^(?!\s*//).*\b(wgmma_(fence|commit_group|wait_group|m64\w+)|setmaxnreg_(inc|dec))\b")
+# What this header reaches is compiled for sm_90a, in the build as well: see cmake/RungsOnGpu.cmake.
+OF_SM_90A = "cuda_optimized/gemm/wgmma_tile.cuh"
 
 # Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
 DENSE = ["--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
@@ -202,12 +202,9 @@ def extracted(build, needs, rung, file, options=()):
         raise Trouble(f"file = {file}: {rung['rung']} needs a file that ends in {'.cu' if cuda else '.cpp'}")
     main = main_of(build, rung, options)
     done, lines = set(), []
-    sources = needed_sources(needs, rung["source"])
-    for source in reversed(sources):
+    for source in reversed(needed_sources(needs, rung["source"])):
         lines += inlined(source, done)
-    architecture = "native"
-    if any(OF_SM_90A.search((ROOT / path).read_text()) for path in {*sources, *done} if not path.startswith("core/")):
-        architecture = "sm_90a"
+    architecture = "sm_90a" if OF_SM_90A in done else "native"
     for source in ("core/arguments.cpp", "tools/extract/example.hpp"):
         lines += inlined(source, done)
     # The program has one thread, and cuda_on_cpu takes thread-local variables of a kernel file for shared memory.
