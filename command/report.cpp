@@ -77,8 +77,9 @@ Comparison comparison_of(const Task& task, Data data, Arrays inputs) {
 
 Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
            const Observer& observer, RunOptions run_options) {
-  const double seconds = slowness_of_this_machine() *
-                         expected_seconds_of_reference(*prepared.task.ladder, prepared.task.problem);
+  const double seconds =
+      slowness_of_this_machine() *
+      expected_seconds_of_reference(*prepared.task.ladder, prepared.task.problem);
   if (run_options.limit > 0 && seconds > run_options.limit)
     return without_reference(std::move(prepared), seats, observer,
                              over_limit(seconds, run_options.limit));

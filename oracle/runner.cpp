@@ -56,8 +56,8 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     return {.status = Status::declined, .reason = *declined};
   }
   if (options.limit > 0 && where == Where::cpu) {
-    const double seconds = slowness_of_this_machine() *
-                           expected_seconds(*ladder_, rung, problem_).value_or(0);
+    const double seconds =
+        slowness_of_this_machine() * expected_seconds(*ladder_, rung, problem_).value_or(0);
     if (seconds > options.limit)
       return {.status = Status::declined, .reason = over_limit(seconds, options.limit)};
   }

@@ -71,9 +71,13 @@ def _saves_multiplications(name):
     return "winograd" in name or "fft" in name
 
 
-def candidates(ladder, where):
-    """The ladder's rungs that run there, the best first. Without measurements that is the highest. Those that save
-    multiplications round more, and come last but on a GPU, where time counts."""
+def candidates(ladder, where, problem=None):
+    """The ladder's rungs that run there, the best first: on the CPU by the time that each is expected to take for the
+    problem, on a GPU by what was measured. Without either that is the highest. Those that save multiplications round more,
+    and come last but on a GPU, where time counts."""
+    if where == "cpu" and problem is not None:
+        if names := _core.ranked_rungs(ladder, problem, allow_transforms=False):
+            return names
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"]]
     measured = [name for name in _fastest().get(ladder, []) if name in there]  # CUDA's rungs alone
     order = measured + [name for name in reversed(there) if name not in measured]
@@ -125,7 +129,7 @@ def choose(call, rung, where):
             where = "gpu" if "gpu" in places else places[0] if places else "cpu"
         return rung, where
     where = place(call.ladder, where)
-    names = candidates(call.ladder, where)
+    names = candidates(call.ladder, where, call.problem)
     if not names:
         raise _core.BadInput(f"where = {where!r}: {call.ladder} has no rung there")
     for name in names:

@@ -13,6 +13,7 @@
 #include "arrays.hpp"
 #include "core/error.hpp"
 #include "in_place.hpp"
+#include "ladders/best_rung.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
@@ -51,6 +52,15 @@ nb::object declines(const std::string& ladder_name, const std::string& rung_name
   const Rung& rung = rung_named(ladder(ladder_name), rung_name);
   const Declined why = code_of(rung, where_named(place)).supports(problem);
   return why ? nb::cast(*why) : nb::none();
+}
+
+/// The names of the rungs that take the problem on the CPU, the fastest first: see ranked_rungs().
+std::vector<std::string> ranked_names(const std::string& ladder_name, const Problem& problem,
+                                      bool allow_transforms) {
+  std::vector<std::string> names;
+  for (const RankedRung& ranked : ranked_rungs(ladder(ladder_name), problem, allow_transforms))
+    names.push_back(ranked.rung->name);
+  return names;
 }
 
 /// Inputs of a run that must be there, in the types and shapes that the problem wants.
@@ -108,6 +118,7 @@ NB_MODULE(_core, module) {
   python::add_in_place(module);
   module.def("rungs", &python::rungs);
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
+  module.def("ranked_rungs", &python::ranked_names, "ladder"_a, "problem"_a, "allow_transforms"_a);
   module.def("run", &python::run, "ladder"_a, "rung"_a, "where"_a, "problem"_a, "arrays"_a,
              "rulebook"_a.none());
 }
