@@ -4,7 +4,9 @@
 
 CTest runs each class as a test of its own.
 """
+import os
 import pathlib
+import pty
 import re
 import signal
 import subprocess
@@ -96,6 +98,26 @@ class Limit(ProgramTest):
         for limit in ("0", "none", "600"):
             with self.subTest(limit=limit):
                 self.assertIsNone(self.declined(*self.PRIME, "--limit", limit, rung="*/bluestein", where="emulated"))
+
+    def test_a_terminal_shows_how_far_a_kernel_is(self):
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen([PROGRAM, "compare", "gemm", "--m", "200000", "--n", "1", "--k", "1", "--rung", "*/mma_3xtf32"],
+                                   stdout=subprocess.DEVNULL, stderr=theirs, env={**os.environ, "TERM": "xterm", "COLUMNS": "120"})
+        os.close(theirs)
+        shown = b""
+        try:
+            while part := os.read(ours, 4096):
+                shown += part
+        except OSError:  # how Linux tells that the other side is closed
+            pass
+        os.close(ours)
+        self.assertEqual(process.wait(), 0)
+        blocks = re.findall(rb"mma_3xtf32 emulated, block (\d+) of (\d+)", shown)
+        self.assertTrue(blocks, shown)
+        begun = [int(block) for block, _ in blocks]
+        self.assertEqual(begun, sorted(begun))
+        self.assertEqual(len({total for _, total in blocks}), 1)
+        self.assertLessEqual(begun[-1], int(blocks[0][1]))
 
     def test_a_limit_that_is_none(self):
         for limit in ("-1", "soon", "1e99", ""):
