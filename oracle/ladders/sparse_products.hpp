@@ -18,15 +18,17 @@ enum class Apart {
   taps    ///< Those of different taps, where sums are those of a weight.
 };
 
-/// Visits all products of a sparse convolution or of one of its gradients, by the row, on all cores:
-/// visit(features offset, weights offset, y offset) stands for Cout products of one number of the
-/// features, with rows of weights and of y.
+/// Visits all products of a sparse convolution or of one of its gradients, by the row, on all
+/// cores: visit(features offset, weights offset, y offset) stands for Cout products of one number
+/// of the features, with rows of weights and of y.
 template <class Visit>
 void for_each_row_of_sparse_products(const SparseConvProblem& conv, const Arrays& inputs,
                                      Apart apart, const Visit& visit) {
   const auto pairs = inputs.at("pairs").as<std::int32_t>();
   const auto count = static_cast<std::int64_t>(pairs.size()) / kPairColumns;
-  const auto pair = [&](std::int64_t i) { return &pairs[static_cast<std::size_t>(i) * kPairColumns]; };
+  const auto pair = [&](std::int64_t i) {
+    return &pairs[static_cast<std::size_t>(i) * kPairColumns];
+  };
   const auto visit_pairs = [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t i = begin; i < end; ++i) {
       const std::int64_t k = pair(i)[0], in = pair(i)[1], out = pair(i)[2];
@@ -48,10 +50,11 @@ void for_each_row_of_sparse_products(const SparseConvProblem& conv, const Arrays
   }
   constexpr std::int64_t kTogether = 256;
   for (const auto& [begin, end] : taps) {
-    parallel_for(ceil_div(end - begin, kTogether), [&, begin = begin, end = end](std::int64_t part) {
-      const std::int64_t first = begin + part * kTogether;
-      visit_pairs(first, std::min(first + kTogether, end));
-    });
+    parallel_for(ceil_div(end - begin, kTogether),
+                 [&, begin = begin, end = end](std::int64_t part) {
+                   const std::int64_t first = begin + part * kTogether;
+                   visit_pairs(first, std::min(first + kTogether, end));
+                 });
   }
 }
 
