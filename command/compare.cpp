@@ -87,8 +87,8 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
     const Problem of_rungs = problem.task.problem;
     observer.begin = [&](const Seat& seat) {
       if (!head.empty()) progress.line(std::exchange(head, ""));
-      const double seconds = slowness_of_this_machine() *
-                             expected_seconds(ladder, *seat.rung, of_rungs).value_or(0);
+      const double seconds =
+          slowness_of_this_machine() * expected_seconds(ladder, *seat.rung, of_rungs).value_or(0);
       progress.begin(seat.rung->name + " " + name_of(seat.where),
                      seat.where == Where::emulated ? blocks_of_launch : time_against(seconds));
     };
@@ -134,8 +134,8 @@ int compare(const Options& options) {
     Progress progress(steps_of(seats, problems.size()));
     RunOptions run_options = conditions.run_options();
     run_options.limit = options.limit.value_or(kLimit);
-    reports = run_and_print(std::move(problems), seats, outputs.folder != nullptr, progress,
-                            run_options);
+    reports =
+        run_and_print(std::move(problems), seats, outputs.folder != nullptr, progress, run_options);
   }
   if (outputs.folder) {
     for (const Report& report : reports) stage_outputs(*outputs.folder, report);

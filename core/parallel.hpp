@@ -11,8 +11,8 @@
 
 namespace convladder {
 
-/// Calls body(i) for 0 <= i < count, in no particular order; on all cores, if that takes longer
-/// than to start threads. `body` must not throw.
+/// Calls body(i) for 0 <= i < count, in no particular order; on all cores, if what is left after a
+/// moment takes longer than to start threads. `body` must not throw.
 template <class Body>
 void parallel_for(std::int64_t count, const Body& body) {
   std::atomic<std::int64_t> next = 0;
@@ -21,10 +21,12 @@ void parallel_for(std::int64_t count, const Body& body) {
   };
   constexpr auto kWorthThreads = std::chrono::microseconds(200);
   const auto begin = std::chrono::steady_clock::now();
-  while (std::chrono::steady_clock::now() - begin < kWorthThreads) {
+  for (std::chrono::steady_clock::duration time{};
+       time < kWorthThreads || time * (count - next) < kWorthThreads * std::int64_t{next};) {
     const std::int64_t i = next++;
     if (i >= count) return;
     body(i);
+    time = std::chrono::steady_clock::now() - begin;
   }
   const std::int64_t threads =
       std::min<std::int64_t>(count - next, std::max(1u, std::thread::hardware_concurrency()));

@@ -174,7 +174,7 @@ struct ReferenceCosts {
 ReferenceCosts costs_of_reference(const Ladder& ladder, const Problem& problem) {
   constexpr double kProduct = 0.5, kOutput = 2, kMeeting = 150;
   if (std::holds_alternative<SparseConvProblem>(problem))
-    return {{.product = kProduct, .element = kOutput}, false};
+    return {{.product = kProduct, .element = kOutput}, true};
   if (std::holds_alternative<RulebookProblem>(problem)) return {{.product = kMeeting}, false};
   if (const auto* fft = std::get_if<FftProblem>(&problem)) {
     // What cannot be halved any more, it takes by the definition.

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <random>
 #include <set>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -140,7 +141,7 @@ Array random_sites(const RulebookProblem& book, std::int64_t count, std::uint64_
   std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 1);
   const auto total = static_cast<std::uint64_t>(key_count(book, book.shape));
   Array coords(DType::i32, {count, std::int64_t{1} + book.ndim});
-  std::set<std::uint64_t> taken;
+  std::unordered_set<std::uint64_t> taken(static_cast<std::size_t>(count));
   for (std::int64_t row = 0; row < count; ++row) {
     const std::uint64_t largest = total - static_cast<std::uint64_t>(count - row);
     std::uint64_t key = random() % (largest + 1);

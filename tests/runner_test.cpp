@@ -335,6 +335,38 @@ TEST_CASE("a rung that runs out of memory declines") {
   CHECK_FALSE(outcome.ran);
 }
 
+TEST_CASE("what would take longer than the limit is declined, with the estimate") {
+  const Rung& direct = ladder("gemm").rungs.front();
+  const Rung& naive =
+      *std::ranges::find(ladder("gemm").rungs, "cuda_naive/gemm/direct", &Rung::name);
+  const Comparison comparison(ladder("gemm"), validated(GemmProblem{.M = 150, .N = 150, .K = 150}),
+                              Data::integer, 7);
+  for (const auto& [rung, where] : {std::pair{&direct, Where::cpu}, {&naive, Where::emulated}}) {
+    CAPTURE(rung->name);
+    const Outcome declined = comparison.run(*rung, where, {.limit = 1e-3});
+    CHECK(declined.status == Status::declined);
+    CHECK(declined.reason.find("would take about ") == 0);
+    CHECK(contains(declined.reason, " s, more than the limit of 0.001 s"));
+    CHECK_FALSE(declined.ran);
+    // Neither a limit that is enough nor none makes a difference; nothing is left of the one
+    // before.
+    for (const double limit : {1e6, 0.0})
+      CHECK(comparison.run(*rung, where, {.limit = limit}).status == Status::agrees);
+  }
+}
+
+TEST_CASE("a failure within the limit stays a failure") {
+  const Comparison comparison(ladder("conv2d"), kConv, Data::integer, 7);
+  const auto fail = [] { throw DeviceError("cudaErrorIllegalAddress"); };
+  check_differs(comparison.run(rung_that_first(fail), Where::emulated, {.limit = 1000}),
+                "cudaErrorIllegalAddress");
+}
+
+TEST_CASE("this machine's speed is a number, and always the same") {
+  CHECK(slowness_of_this_machine() > 0.01);
+  CHECK(slowness_of_this_machine() == slowness_of_this_machine());
+}
+
 TEST_CASE("a problem that does not fit into memory is bad input before anything runs") {
   // a alone would take 8 PB.
   const GemmProblem large = validated(GemmProblem{.M = 2'000'000'000, .N = 1, .K = 1'000'000});

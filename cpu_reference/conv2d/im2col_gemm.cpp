@@ -2,7 +2,8 @@
 /// @brief conv2d, rung 3: windows become columns, and the convolution one matrix product.
 ///
 /// - Before: reordered.cpp
-/// - After: implicit_gemm.cpp, winograd_1d.cpp, cuda_naive/conv2d/im2col_gemm.cu
+/// - After: implicit_gemm.cpp, im2col_gemm_blocked.cpp, winograd_1d.cpp,
+///   cuda_naive/conv2d/im2col_gemm.cu
 /// - On the GPU: cuda_naive/conv2d/im2col_gemm.cu
 ///
 /// **The idea.** Write each window of an image as a column of a matrix (im2col). The filters are

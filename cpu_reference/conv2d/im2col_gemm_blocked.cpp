@@ -2,6 +2,8 @@
 /// @brief conv2d, im2col in blocks that stay in the cache, each multiplied at once by a register-
 /// tiled product, on all cores.
 ///
+/// - Before: im2col_gemm.cpp
+///
 /// **The idea.** im2col_gemm.cpp writes all columns to memory, and the product reads them back. A
 /// blocked product copies its operand in any case: into a small block, which it then loads many
 /// times (cpu_reference/gemm/blocked.cpp). So form the columns there. The block of b that the
@@ -12,9 +14,9 @@
 ///     256 taps     |  columns  |   80 KB, in the L2 cache      filters  |     y     |
 ///     (c, r, s)    +-----------+                               192 rows +-----------+
 ///
-/// Pixels of all images are counted through, as in implicit_gemm.cpp. A block's pixels are pieces of
-/// a few output rows, and what a tap reads of a piece lies in a row of x: copied at once, with zeros
-/// where it reaches into the padding.
+/// Pixels of all images are counted through, as in implicit_gemm.cpp. A block's pixels are pieces
+/// of a few output rows, and what a tap reads of a piece lies in a row of x: copied at once, with
+/// zeros where it reaches into the padding.
 ///
 /// **Expect.** The speed of the product, if there are filters enough: a column is copied once for
 /// up to 192 filters. This is what libraries do on a CPU.
@@ -62,8 +64,8 @@ int split(const Conv2dProblem& conv, std::int64_t first, int count, Piece* piece
   for (int done = 0; done < count; done += pieces[made++].count) {
     const std::int64_t i = first + done;
     const int q = static_cast<int>(i % conv.Q);
-    pieces[made] = {static_cast<int>(i / conv.Q / conv.P), static_cast<int>(i / conv.Q % conv.P),
-                    q, std::min(conv.Q - q, count - done)};
+    pieces[made] = {static_cast<int>(i / conv.Q / conv.P), static_cast<int>(i / conv.Q % conv.P), q,
+                    std::min(conv.Q - q, count - done)};
   }
   return made;
 }

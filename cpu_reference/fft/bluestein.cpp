@@ -2,6 +2,8 @@
 /// @brief fft, chirp z-transform (Bluestein): a line of any length becomes a convolution, and that
 /// three transforms of a power of two.
 ///
+/// - Before: stockham.cpp
+///
 /// **The idea.** Halving stops at odd lengths, and of a prime length nothing can be split off.
 /// Write the product in the exponent as a sum of squares instead (Bluestein, 1970):
 ///
@@ -72,7 +74,8 @@ class ChirpTransform {
       : padded_(padded_length(static_cast<std::size_t>(length))), line_(padded_), filter_(padded_) {
     for (std::int64_t j = 0; j < length; ++j) {
       // j^2 modulo 2 L, or the angle would lose its digits.
-      chirp_.push_back(root_of_unity<double>(j * j % (2 * std::int64_t{length}), 2 * std::int64_t{length}));
+      chirp_.push_back(
+          root_of_unity<double>(j * j % (2 * std::int64_t{length}), 2 * std::int64_t{length}));
     }
     for (std::size_t j = 0; j < chirp_.size(); ++j) {
       filter_[j] = filter_[(padded_ - j) % padded_] = conjugate(chirp_[j]);

@@ -2,6 +2,8 @@
 /// @brief gemm, cache blocking and register tiling: each operand is packed once per block, and 6 x
 /// 16 accumulators stay in vector registers.
 ///
+/// - Before: triple_loop.cpp
+///
 /// **The idea.** The triple loop loads two numbers for each multiply-add. Three changes bring that
 /// down, and they are those of every fast product (Goto and van de Geijn, "Anatomy of
 /// high-performance matrix multiplication", 2008):

@@ -15,7 +15,8 @@ template <int kLanes>
                                                std::int64_t depth, float* sums) {
   using Vector [[gnu::vector_size(sizeof(float) * kLanes)]] = float;
   Vector tile[kTileRows][2];
-  for (int m = 0; m < kTileRows; ++m) std::memcpy(tile[m], sums + m * kBlockColumns, sizeof tile[m]);
+  for (int m = 0; m < kTileRows; ++m)
+    std::memcpy(tile[m], sums + m * kBlockColumns, sizeof tile[m]);
   for (std::int64_t k = 0; k < depth; ++k, strip += kTileRows, b += kBlockColumns) {
     Vector left, right;
     std::memcpy(&left, b, sizeof left);
@@ -25,7 +26,8 @@ template <int kLanes>
       tile[m][1] += strip[m] * right;
     }
   }
-  for (int m = 0; m < kTileRows; ++m) std::memcpy(sums + m * kBlockColumns, tile[m], sizeof tile[m]);
+  for (int m = 0; m < kTileRows; ++m)
+    std::memcpy(sums + m * kBlockColumns, tile[m], sizeof tile[m]);
 }
 
 /// What every CPU has that the program is compiled for: on x86-64 SSE2, on AArch64 NEON.

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <cuda_on_cpu/watchdog.hpp>
 #include <numeric>
 
 #include "kernels.hpp"
@@ -21,6 +23,35 @@ TEST_CASE("every thread of every block runs once, with its own indices") {
     CHECK(runs.host() == std::vector<unsigned>(count, 1));
     cuda_on_cpu::control::set_worker_threads(before);
   }
+}
+
+TEST_CASE("a watchdog ends a launch that would take too long, and no other") {
+  const Defaults defaults;
+  DeviceArray<int> out(1);
+  const auto launch_blocks = [&](unsigned count) {
+    return launch(write_int, {count, 1}, out.data(), 42);
+  };
+  constexpr unsigned kMany = 400'000;
+  using Seconds = std::chrono::duration<double>;
+  {
+    const cuda_on_cpu::control::Watchdog watchdog(Seconds(1e-9));
+    CHECK(launch_blocks(1) == cudaSuccess);  // nothing tells how long its only block takes
+    CHECK(watchdog.estimate().count() == 0);
+  }
+  {
+    const cuda_on_cpu::control::Watchdog watchdog(Seconds(1000));
+    CHECK(launch_blocks(kMany) == cudaSuccess);
+    CHECK(watchdog.estimate().count() == 0);
+  }
+  {
+    const cuda_on_cpu::control::Watchdog watchdog(Seconds(1e-4));
+    CHECK(launch_blocks(kMany) == cudaErrorLaunchTimeout);
+    CHECK(cudaGetLastError() == cudaErrorLaunchTimeout);
+    CHECK(report_names("watchdog"));
+    CHECK(watchdog.estimate().count() > 1e-4);
+  }
+  CHECK(launch_blocks(kMany) == cudaSuccess);
+  CHECK(cuda_on_cpu::control::launch_progress().blocks == 0);
 }
 
 TEST_CASE("arguments are converted to the parameters' types and every thread has its own copy") {

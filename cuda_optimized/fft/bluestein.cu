@@ -2,6 +2,8 @@
 /// @brief fft, chirp z-transform (Bluestein): lines and planes of any length by transforms of a
 /// power of two.
 ///
+/// - Before: passes.cu
+///
 /// **The idea.** That of cpu_reference/fft/bluestein.cpp: with the chirp c[j] = exp(-pi i j^2 / L),
 /// a transform of any length L is a convolution with conj(c), which is a product of spectra of
 /// M >= 2 L - 1 points, M a power of two. Everything else is a kernel that is there already: the
@@ -145,11 +147,11 @@ Step columns_of(const FftProblem& fft) {
 
 /// The workspace, front to back.
 struct Workspace {
-  Point *lines, *other;          ///< [lines][M], of the larger step, twice.
-  Point* plane;                  ///< Behind the rows, before the columns; null for lines.
-  Point *chirp, *twiddles;       ///< [L] and [M].
-  Point *spectrum, *of_passes;   ///< [M], of the filter; and as much for its passes.
-  std::size_t bytes;             ///< Of all.
+  Point *lines, *other;         ///< [lines][M], of the larger step, twice.
+  Point* plane;                 ///< Behind the rows, before the columns; null for lines.
+  Point *chirp, *twiddles;      ///< [L] and [M].
+  Point *spectrum, *of_passes;  ///< [M], of the filter; and as much for its passes.
+  std::size_t bytes;            ///< Of all.
 };
 
 /// @param begin  the workspace, or null to learn its size
@@ -178,8 +180,7 @@ std::size_t workspace_bytes(const FftProblem& fft) { return workspace_at(fft, nu
 
 Declined supports(const FftProblem& fft) {
   if (fft.ring != FftRing::complex) return "complex numbers only";
-  if (fft.L > kLongestLine || fft.rows() > kLongestLine)
-    return "lines of at most 2^29 points only";
+  if (fft.L > kLongestLine || fft.rows() > kLongestLine) return "lines of at most 2^29 points only";
   return {};
 }
 

@@ -29,7 +29,7 @@ std::vector<Expected> outputs(const SparseConvProblem& conv, const Arrays& given
              weights = inputs.at("weights").as<float>();
   Expected y = expected_for(sparse_conv_signature(conv).outputs[0], longest_sum(conv));
   for_each_row_of_sparse_products(
-      conv, inputs, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+      conv, inputs, Apart::pairs, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
         accumulate_row(y, yi, 1, at(features, xi), {weights, wi}, conv.Cout);
       });
   finish_rows(conv, inputs, y);

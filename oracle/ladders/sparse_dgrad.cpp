@@ -14,7 +14,7 @@ std::vector<Expected> outputs(const SparseConvProblem& conv, const Arrays& given
   const Arrays inputs = in_float(given);
   const auto dy = inputs.at("dy").as<float>(), weights = inputs.at("weights").as<float>();
   Expected dx = expected_for(sparse_dgrad_signature(conv).outputs[0], longest_sum(conv));
-  for_each_row_of_sparse_products(conv, inputs,
+  for_each_row_of_sparse_products(conv, inputs, Apart::pairs,
                                   [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
                                     accumulate_products(dx, xi, {dy, yi}, {weights, wi}, conv.Cout);
                                   });

@@ -2,22 +2,59 @@
 /// @brief All products of a sparse convolution: the forward pass and both gradients sum over them.
 #pragma once
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "core/parallel.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "oracle/ladders/definition.hpp"
 
 namespace convladder::oracle {
 
-/// Visits all products of a sparse convolution or of one of its gradients, by the row:
-/// visit(features offset, weights offset, y offset) stands for Cout products of one number of the
-/// features, with rows of weights and of y.
+/// Which products may be visited at the same time, as they are added up in different places.
+enum class Apart {
+  pairs,  ///< Those of different pairs of a tap, where sums are those of a row of sites.
+  taps    ///< Those of different taps, where sums are those of a weight.
+};
+
+/// Visits all products of a sparse convolution or of one of its gradients, by the row, on all
+/// cores: visit(features offset, weights offset, y offset) stands for Cout products of one number
+/// of the features, with rows of weights and of y.
 template <class Visit>
 void for_each_row_of_sparse_products(const SparseConvProblem& conv, const Arrays& inputs,
-                                     const Visit& visit) {
+                                     Apart apart, const Visit& visit) {
   const auto pairs = inputs.at("pairs").as<std::int32_t>();
-  for (std::size_t i = 0; i < pairs.size(); i += kPairColumns) {
-    const std::int64_t k = pairs[i], in = pairs[i + 1], out = pairs[i + 2];
-    for (std::int64_t ci = 0; ci < conv.Cin; ++ci)
-      visit(in * conv.Cin + ci, (k * conv.Cin + ci) * conv.Cout, out * conv.Cout);
+  const auto count = static_cast<std::int64_t>(pairs.size()) / kPairColumns;
+  const auto pair = [&](std::int64_t i) {
+    return &pairs[static_cast<std::size_t>(i) * kPairColumns];
+  };
+  const auto visit_pairs = [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::int64_t k = pair(i)[0], in = pair(i)[1], out = pair(i)[2];
+      for (std::int64_t ci = 0; ci < conv.Cin; ++ci)
+        visit(in * conv.Cin + ci, (k * conv.Cin + ci) * conv.Cout, out * conv.Cout);
+    }
+  };
+  std::vector<std::pair<std::int64_t, std::int64_t>> taps;  // the pairs of each, which are sorted
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (i == 0 || pair(i)[0] != pair(i - 1)[0]) taps.emplace_back(i, i);
+    taps.back().second = i + 1;
+  }
+  if (apart == Apart::taps) {
+    parallel_for(static_cast<std::int64_t>(taps.size()), [&](std::int64_t tap) {
+      visit_pairs(taps[static_cast<std::size_t>(tap)].first,
+                  taps[static_cast<std::size_t>(tap)].second);
+    });
+    return;
+  }
+  constexpr std::int64_t kTogether = 256;
+  for (const auto& [begin, end] : taps) {
+    parallel_for(ceil_div(end - begin, kTogether),
+                 [&, begin = begin, end = end](std::int64_t part) {
+                   const std::int64_t first = begin + part * kTogether;
+                   visit_pairs(first, std::min(first + kTogether, end));
+                 });
   }
 }
 

@@ -17,7 +17,7 @@ std::vector<Expected> outputs(const SparseConvProblem& conv, const Arrays& given
   const auto features = inputs.at("features").as<float>(), dy = inputs.at("dy").as<float>();
   Expected dw = expected_for(sparse_wgrad_signature(conv).outputs[0], longest_sum(conv));
   for_each_row_of_sparse_products(
-      conv, inputs, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+      conv, inputs, Apart::taps, [&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
         accumulate_row(dw, wi, 1, at(features, xi), {dy, yi}, conv.Cout);
       });
   return {dw};

@@ -69,9 +69,13 @@ def _fastest():
 PLACES = ("cpu", "emulated", "gpu")
 
 
-def candidates(ladder, where, allow_transforms=False):
-    """The ladder's rungs that run there, the best first. Without measurements that is the highest.
+def candidates(ladder, where, problem=None, allow_transforms=False):
+    """The ladder's rungs that run there, the best first: on the CPU by the time that each is expected to take for the
+    problem, on a GPU by what was measured. Without either that is the highest.
     @param allow_transforms with those by transforms, which save multiplications and round more"""
+    if where == "cpu" and problem is not None:
+        if names := _core.ranked_rungs(ladder, problem, allow_transforms=allow_transforms):
+            return names
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"] and
              (allow_transforms or not row["transforms"])]
     measured = [name for name in _fastest().get(ladder, []) if name in there]  # CUDA's rungs alone
@@ -124,7 +128,7 @@ def choose(call, rung, where):
             where = "gpu" if "gpu" in places else places[0] if places else "cpu"
         return rung, where
     where = place(call.ladder, where)
-    names = candidates(call.ladder, where, call.allow_transforms)
+    names = candidates(call.ladder, where, call.problem, call.allow_transforms)
     if not names:
         raise _core.BadInput(f"where = {where!r}: {call.ladder} has no rung there")
     for name in names:

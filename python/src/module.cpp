@@ -23,6 +23,7 @@
 #include "arrays.hpp"
 #include "core/error.hpp"
 #include "in_place.hpp"
+#include "ladders/best_rung.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/input_values.hpp"
@@ -63,6 +64,15 @@ nb::object declines(const std::string& ladder_name, const std::string& rung_name
   const Rung& rung = rung_named(ladder(ladder_name), rung_name);
   const Declined why = code_of(rung, where_named(place)).supports(problem);
   return why ? nb::cast(*why) : nb::none();
+}
+
+/// The names of the rungs that take the problem on the CPU, the fastest first: see ranked_rungs().
+std::vector<std::string> ranked_names(const std::string& ladder_name, const Problem& problem,
+                                      bool allow_transforms) {
+  std::vector<std::string> names;
+  for (const RankedRung& ranked : ranked_rungs(ladder(ladder_name), problem, allow_transforms))
+    names.push_back(ranked.rung->name);
+  return names;
 }
 
 /// The array, as the input `spec` of a run. @throws BadInput unless it has the shape and a type
@@ -192,6 +202,7 @@ where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
       [](const std::string& name, const Problem& problem, const python::Given& given,
          const Rulebook* book) { python::inputs_of(ladder(name), problem, given, book); },
       "ladder"_a, "problem"_a, "arrays"_a, "rulebook"_a.none());
+  module.def("ranked_rungs", &python::ranked_names, "ladder"_a, "problem"_a, "allow_transforms"_a);
   module.def("run", &python::run, "ladder"_a, "rung"_a, "where"_a, "problem"_a, "arrays"_a,
              "rulebook"_a.none());
 }

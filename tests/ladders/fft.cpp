@@ -84,6 +84,8 @@ void add_planes(std::vector<TestProblem>& list) {
   }
   add("planes of no power of two", {.N = 2, .H = 3, .L = 5});
   add("real planes of no power of two", {.N = 2, .H = 6, .L = 5, .input = FftInput::real});
+  add("planes of no power of two, inverse",
+      {.N = 2, .H = 9, .L = 6, .direction = FftDirection::inverse});
 }
 
 /// Each shows one kind of mistake, and its name says which.
@@ -126,6 +128,11 @@ std::vector<TestProblem> fft_problems() {
   for (const int length : {3, 12, 101, 360}) {
     add("no power of two", {.N = 2, .L = length}, length == 12 ? Size::small : Size::full);
   }
+  // 2 L - 1 is just not more than a power of two, and just more.
+  for (const int length : {5, 64, 65}) add("padded to a power of two", {.N = 3, .L = length});
+  add("a long line of a prime length", {.N = 1, .L = 8191}, Size::full);
+  list.back().once = true;
+  list.back().rungs = {"cpu_reference/fft/bluestein", "cuda_optimized/fft/bluestein"};
   add("no power of two, inverse", {.N = 2, .L = 15, .direction = FftDirection::inverse});
   add_real(list);
   add_planes(list);
