@@ -163,9 +163,6 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
   return costs;
 }
 
-/// Whether it saves multiplications of a convolution by a transform.
-bool transforms(const Rung& rung) { return rung.transforms(); }
-
 /// By ladder: of its reference, on one core. Whether it uses all cores, too.
 struct ReferenceCosts {
   Costs costs;
