@@ -86,8 +86,7 @@ __global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
 }
 
 /// A sum of floats that has the same bits in any order: a whole number of units. All zero at first.
-/// Where `largest` is infinite, `units` counts the infinities and `overflows` the negative ones; of
-/// a NaN neither matters.
+/// Where `largest` is not finite, `units` counts infinities and `overflows` the negative ones.
 struct alignas(16) Sum {
   std::uint32_t largest;     ///< The largest magnitude, as bits of a float; above all, NaN.
   std::int32_t overflows;    ///< The sum is 2^64 * overflows + units, with units as signed.
@@ -125,9 +124,10 @@ __device__ void add(Sum* sum, float number) {
 /// The sum as a double, as IEEE arithmetic has it where numbers are not finite.
 __device__ double value_of(const Sum& sum) {
   if (sum.largest >= kInfinity) {
+    const double infinity = __uint_as_float(sum.largest);  // or NaN
     const auto negative = static_cast<unsigned long long>(sum.overflows);
-    const bool none = sum.largest > kInfinity || (negative != 0 && negative != sum.units);
-    return double{__uint_as_float(none ? 0x7fffffff : kInfinity | (negative != 0 ? 1u << 31 : 0))};
+    if (negative == 0) return infinity;
+    return negative == sum.units ? -infinity : infinity - infinity;
   }
   const double units = ldexp(static_cast<double>(sum.overflows), 64) +
                        static_cast<double>(static_cast<long long>(sum.units));
