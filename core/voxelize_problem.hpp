@@ -21,11 +21,11 @@ namespace convladder {
 /// - A point without a voxel takes no part: outside of the range, or with x, y or z not finite.
 /// - The mean is of all columns, x, y and z, too: the points' centre in space, not in the voxel. To
 ///   a mean of x, y and z, the grid's origin is added.
-/// - Sums are in double, in any order. A mean is a division, and the addition of the origin, in
-///   double, and is rounded to float once: see mean_of(). A double has 29 bits more than a float,
-///   so a sum of n numbers of similar size is exact for n up to 2^28, whatever the order and the
-///   distance from 0. In general a mean errs by half a unit in its last place, and by less than
-///   n 2^-53 times the mean of the numbers' magnitudes.
+/// - Sums are in double, or as precise, with the same bits in any order of threads. A mean is a
+///   quotient, plus the origin, in double, rounded to float once: mean_of(). A double has 29 bits
+///   more than a float, so a sum of n numbers of similar size is exact for n up to 2^28, whatever
+///   the order and the distance from 0. In general a mean errs by half a unit in its last place,
+///   and by less than (n + 1) 2^-53 times the mean of the numbers' magnitudes.
 /// - Where sums are exact in float, as those of small whole numbers are, the mean is the quotient
 ///   rounded once (Figueroa, "When is double rounding innocuous?", 1995), bit for bit.
 /// - A number beyond x, y and z that is not finite goes into its voxel's mean, as into any sum.

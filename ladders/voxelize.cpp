@@ -18,8 +18,7 @@ convladder::Ladder convladder::voxelize_ladder() {
                    "keys are sorted by a library, and one thread adds up a run"),
           branch("cuda_naive/voxelize/sorted_points",
                  CUDA_ROW(cuda_optimized, voxelize, bit_grid, "cuda_naive/voxelize/sorted_points",
-                          "a bit for each voxel, ranks of bits as rows, sums in double by atomics",
-                          false)),
+                          "a bit for each voxel, ranks of bits as rows, sums in fixed point")),
           CUDA_ROW(cuda_optimized, voxelize, point_lists, "cuda_optimized/voxelize/bit_grid",
                    "lists of each voxel's points, counted and filled: sums have one order"),
       }};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <set>
 #include <vector>
@@ -16,6 +17,8 @@
 #include "ladders/ladders.hpp"
 #include "oracle/judge.hpp"
 #include "oracle/reference.hpp"
+#include "oracle/runner.hpp"
+#include "tests/check.hpp"
 #include "tests/dice.hpp"
 
 namespace convladder::testing {
@@ -64,6 +67,58 @@ bool accepts(const VoxelizeProblem& problem, const Array& points,
     return judge(expected, found, Data::real, problem, {}).agrees;
   }
   return false;
+}
+
+/// Points of two voxels whose columns are hard to add up: numbers of so many binades that cancel
+/// but for the last four, which are far smaller than the largest; numbers of one binade whose sum
+/// outgrows 64 bits of fixed point; the same with both signs; and infinities, of one sign in the
+/// first voxel and of both in the second.
+Array points_that_cancel(const VoxelizeProblem& problem, int binades, Dice& dice) {
+  constexpr float kInf = std::numeric_limits<float>::infinity();
+  const auto columns = static_cast<std::size_t>(problem.columns);
+  Array points(DType::f32, {problem.points, problem.columns});
+  const auto numbers = points.as<float>();
+  for (std::size_t n = 0; n < numbers.size() / columns; ++n) {
+    const auto point = numbers.subspan(n * columns, columns);
+    const bool second = n % 4 >= 2;  // points 2 i and 2 i + 1 share a voxel
+    std::ranges::fill(point, second ? 0.5f : -0.5f);
+    if (n % 2 == 1) {
+      point[3] = -numbers[(n - 1) * columns + 3];
+    } else {
+      point[3] =
+          std::ldexp(static_cast<float>(dice(-1000, 1000)) / 7, dice(-binades / 2, binades / 2));
+    }
+    if (n * columns + 4 * columns >= numbers.size())
+      point[3] = std::ldexp(1 / 3.0f, binades / 2 - 28);
+    point[4] = (second ? -1.0f : 1.0f) * static_cast<float>(dice(3500, 3579)) / 7;
+    point[5] = point[4] * static_cast<float>(n < 1100 ? 1 : -1);
+    if (n % 100 == 2) point[6] = -kInf;
+    if (n % 100 == 3 || n % 100 == 4) point[6] = kInf;
+  }
+  return points;
+}
+
+/// Checks that each rung gives the right means, and the same bits in any order of threads.
+void check_all_orders(const VoxelizeProblem& problem, const Array& points) {
+  const Comparison comparison(ladder("voxelize"), problem, Data::real, {{"points", points}});
+  for (const Rung& rung : ladder("voxelize").rungs) {
+    CAPTURE(rung.name);
+    CHECK(rung.deterministic);
+    if (!rung.code_at(Where::emulated)) continue;
+    std::vector<float> first;
+    for (int order = 0; order < kThreadOrderCount + 2; ++order) {
+      CAPTURE(order);
+      set_emulated_thread_order(order, settings().seed);
+      const Outcome outcome = comparison.run(rung, Where::emulated);
+      CAPTURE(outcome.reason);
+      REQUIRE(outcome.status == Status::agrees);
+      const auto features = outcome.outputs.at("features").as<float>();
+      if (order == 0) first.assign(features.begin(), features.end());
+      REQUIRE(first.size() == features.size());
+      CHECK(std::memcmp(first.data(), features.data(), first.size() * sizeof(float)) == 0);
+    }
+  }
+  set_emulated_thread_order(0, settings().seed);
 }
 
 }  // namespace
@@ -230,6 +285,19 @@ TEST_CASE("a mean that is NaN or infinite is accepted there alone, and nothing e
     CHECK(!accepts(problem, points, {0, 0, 0, 5, 1, 0, 0, 5}));
     CHECK(!accepts(problem, points, {0, 0, 0, number, 1, 0, 0, number}));
     CHECK(!accepts(problem, points, {0, 0, 0, std::isnan(number) ? kInf : -number, 1, 0, 0, 5}));
+  }
+}
+
+TEST_CASE("voxelize is deterministic: cancelling numbers of many binades, in any thread order") {
+  Dice dice(7);
+  for (const int binades : {1, 20, 60, 120, 240}) {
+    for (const int count : {12, 1500}) {
+      CAPTURE(binades);
+      CAPTURE(count);
+      const VoxelizeProblem problem = validated(VoxelizeProblem{
+          .grid = voxel_grid({-1, -1, -1, 1, 1, 1}, {1, 2, 2}), .points = count, .columns = 7});
+      check_all_orders(problem, points_that_cancel(problem, binades, dice));
+    }
   }
 }
 

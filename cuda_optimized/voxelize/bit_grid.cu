@@ -1,5 +1,5 @@
 /// @file bit_grid.cu
-/// @brief voxelize: a bit for each voxel, whose rank is its row; nothing is sorted.
+/// @brief voxelize: a bit for each voxel, whose rank is its row, and sums in fixed point.
 ///
 /// - Before: cuda_naive/voxelize/sorted_points.cu
 /// - After: point_lists.cu
@@ -7,29 +7,30 @@
 /// - The same maths: cpu_reference/voxelize/hash_map.cpp
 ///
 /// **The idea.** Rows are wanted in the order of keys, so a voxel's row is the number of voxels
-/// with a point before it. Every point sets the bit of its voxel, `atomicOr`, which does not mind
-/// how often. The bits before one, counted with running sums over words, are its *rank*: the row.
-/// Then each point adds its numbers to its voxel's row, by atomics, and the sums are divided.
+/// with a point before it. Every point sets the bit of its voxel, `atomicOr`. The bits before one,
+/// counted with running sums over words, are its *rank*: the row.
 ///
 ///     voxels     . . x . | x x . . | . . . . | . x . x       4 to a word here, 32 there
 ///     first          0         1         3         3          bits in the words before
 ///     rows           0     1 2                   3   4         + bits below in the word
 ///
-/// The order of the points does not matter to the bits, and all layers after this one have sites in
-/// order. The host needs the number of rows to give memory to the outputs; sums and counts stand in
-/// the workspace meanwhile, so that points are added while it waits. The sums are in double: of n
-/// numbers whose magnitudes differ by a factor below 2^29 / n they are exact in any order.
+/// Then each point is added to its voxel's row by atomics, in any order. A sum of floating-point
+/// numbers depends on the order; a sum of integers does not. So the points are read twice:
+/// `atomicMax` finds the largest magnitude of each column of a voxel, then each number is added as
+/// a whole multiple of a unit, 2^-53 of that magnitude's power of two. Numbers above 2^-30 of the
+/// largest are such multiples, and are summed exactly; of others less than a unit is cut off. The
+/// host learns the number of rows, and gives memory to the outputs, while points are added.
 ///
-/// **Expect.** In a LiDAR sweep (sweep-points) 25.6 MB of bits and 7.7 MB of sums are filled with
-/// zeros; the bits are read twice, in the L2 cache. Five atomics a point, 1.2 million, go there as
-/// well, four of them with 8 bytes. Predicted on an H200: 48 us, 3 more than with sums in float.
-/// @expect lanes.workspace.atomic (1 + 4 + 1) * 3441 + 1 = 20647, bits, sums, counts
+/// **Expect.** In a LiDAR sweep (sweep-points) 25.6 MB of bits and 15.4 MB of sums are filled with
+/// zeros; the L2 cache serves three passes over the bits and ten atomics a point, 2.4 million.
+/// Predicted on an H200: 57 us, 9 more than with sums in double (zeros: 2; launch for maxima: 7).
+/// @expect launches 6
+/// @expect lanes.workspace.atomic (1 + 4 + 1 + 4) * 3441 + 1 = 34411, bits, maxima, counts, sums
 /// @expect lanes.workspace.store 2316 + 128 + 3 = 2447, voxels; words; sums of a tile
-/// @expect lanes.points.load 2 * 11616 + 4 * 3441 = 36996, each key is found twice
-/// @expect bytes.workspace.atomic 4 * 3441 + (4 * 8 + 4) * 3441 + 4 = 137644, sums are in double
-/// **Costs.** Memory and time by the volume, and 40 bytes a point. Sums in any order: of numbers of
-/// very different magnitudes, a mean may have another last bit from run to run. Declined: grids of
-/// 2^31 voxels (256 MB of bits) and more.
+/// @expect lanes.points.load 3 * 11616 + 2 * 4 * 3441 = 62376, each key is found three times
+/// @expect bytes.workspace.atomic (1 + 4 + 1) * 4 * 3441 + 4 * 8 * 3441 + 4 = 192700
+/// **Costs.** Memory and time by the volume, and 72 bytes a point. Declined: grids of 2^31 voxels
+/// (256 MB of bits) and more.
 /// **Try.** Neighbours in a scanner's list often share a voxel. Let the lanes of a warp that do so
 /// (`__match_any_sync`) add up among themselves first.
 #include "core/cuda/grid_stride.hpp"
@@ -84,31 +85,98 @@ __global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
       [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
 }
 
-/// Adds each point to the sums of its row, totals [M][columns], and counts it: counts [M]. Both
-/// must be zero. Any one-dimensional grid.
-__global__ void add_points(VoxelizeProblem problem, const float* points, BitIndex index,
-                           double* totals, std::int32_t* counts) {
-  const std::int64_t columns = problem.columns;
+/// A sum of floats that has the same bits in any order: a whole number of units. All zero at first.
+/// Where `largest` is not finite, `units` counts infinities and `overflows` the negative ones.
+struct alignas(16) Sum {
+  std::uint32_t largest;     ///< The largest magnitude, as bits of a float; above all, NaN.
+  std::int32_t overflows;    ///< The sum is 2^64 * overflows + units, with units as signed.
+  unsigned long long units;  ///< Of 2^-shift(largest) each.
+};
+
+constexpr std::uint32_t kInfinity = 0x7f800000;  ///< As bits of a float.
+constexpr int kUnitBits = 53;                    ///< Of a magnitude's power of two, to the unit.
+
+/// The binary exponent of 1 / unit.
+__device__ int shift(std::uint32_t largest) {
+  const auto biased = static_cast<int>(largest >> 23);
+  return kUnitBits + 127 - (biased > 0 ? biased : 1);  // subnormals have the exponent of 1, too
+}
+
+__device__ std::uint32_t magnitude(float number) { return __float_as_uint(number) & 0x7fffffff; }
+
+/// Adds a number to a sum whose `largest` is known.
+__device__ void add(Sum* sum, float number) {
+  const std::uint32_t largest = sum->largest;
+  if (largest >= kInfinity) {
+    if (magnitude(number) != kInfinity) return;
+    atomicAdd(&sum->units, 1);
+    if (number < 0) atomicAdd(&sum->overflows, 1);
+    return;
+  }
+  // Less than 2^54, so that no voxel of 512 points or fewer overflows.
+  const auto units = static_cast<long long>(ldexp(double{number}, shift(largest)));
+  const auto more = static_cast<unsigned long long>(units);
+  const auto before = static_cast<long long>(atomicAdd(&sum->units, more));
+  const auto after = static_cast<long long>(static_cast<unsigned long long>(before) + more);
+  if ((after < before) != (units < 0)) atomicAdd(&sum->overflows, units < 0 ? -1 : 1);
+}
+
+/// The sum as a double, as IEEE arithmetic has it where numbers are not finite.
+__device__ double value_of(const Sum& sum) {
+  if (sum.largest >= kInfinity) {
+    const double infinity = __uint_as_float(sum.largest);  // or NaN
+    const auto negative = static_cast<unsigned long long>(sum.overflows);
+    if (negative == 0) return infinity;
+    return negative == sum.units ? -infinity : infinity - infinity;
+  }
+  const double units = ldexp(static_cast<double>(sum.overflows), 64) +
+                       static_cast<double>(static_cast<long long>(sum.units));
+  return ldexp(units, -shift(sum.largest));
+}
+
+/// visit(n, row) for each point that has a voxel. Any one-dimensional grid.
+template <class Visit>
+__device__ void visit_points(const VoxelizeProblem& problem, const float* points,
+                             const BitIndex& index, const Visit& visit) {
   for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
-    if (cell == kNone) continue;
-    const std::int64_t row = index.rank(cell, index.bits[cell / 32]);
-    for (std::int64_t c = 0; c < columns; ++c)
-      atomicAdd(&totals[row * columns + c], double{points[n * columns + c]});
-    atomicAdd(&counts[row], 1);
+    if (cell != kNone) visit(n, index.rank(cell, index.bits[cell / 32]));
   }
+}
+
+/// The largest magnitudes of the points of each row, in totals [M][columns], and their number:
+/// counts [M]. Both must be zero. Any one-dimensional grid.
+__global__ void find_largest(VoxelizeProblem problem, const float* points, BitIndex index,
+                             Sum* totals, std::int32_t* counts) {
+  const std::int64_t columns = problem.columns;
+  visit_points(problem, points, index, [&](std::int64_t n, std::int64_t row) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      atomicMax(&totals[row * columns + c].largest, magnitude(points[n * columns + c]));
+    atomicAdd(&counts[row], 1);
+  });
+}
+
+/// Adds each point to the sums of its row, totals [M][columns]. Any one-dimensional grid.
+__global__ void add_points(VoxelizeProblem problem, const float* points, BitIndex index,
+                           Sum* totals) {
+  const std::int64_t columns = problem.columns;
+  visit_points(problem, points, index, [&](std::int64_t n, std::int64_t row) {
+    for (std::int64_t c = 0; c < columns; ++c)
+      add(&totals[row * columns + c], points[n * columns + c]);
+  });
 }
 
 /// out_coords [M][4] and features [M][columns] of cells [M], totals and counts. Any one-dimensional
 /// grid.
 __global__ void write_means(VoxelizeProblem problem, std::int64_t M, const std::uint32_t* cells,
-                            const double* totals, const std::int32_t* counts,
-                            std::int32_t* out_coords, float* features) {
+                            const Sum* totals, const std::int32_t* counts, std::int32_t* out_coords,
+                            float* features) {
   const std::int64_t columns = problem.columns;
   for (const std::int64_t m : grid_stride(M)) {
     write_voxel(problem.grid, cells[m], out_coords, m);
     for (std::int64_t c = 0; c < columns; ++c)
-      features[m * columns + c] = mean_of(problem.grid, c, totals[m * columns + c], counts[m]);
+      features[m * columns + c] =
+          mean_of(problem.grid, c, value_of(totals[m * columns + c]), counts[m]);
   }
 }
 
@@ -122,7 +190,7 @@ struct Workspace {
   Progress* progress;        ///< Of the kernels.
   std::uint32_t* bits;       ///< A bit for each voxel, in whole tiles.
   std::int32_t* counts;      ///< By row; there are at most as many rows as points.
-  double* totals;            ///< The same, [columns] each.
+  Sum* totals;               ///< The same, [columns] each.
   std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
   std::uint32_t* sums;       ///< By tile.
   std::uint32_t* first;      ///< By word.
@@ -138,7 +206,7 @@ Workspace workspace_at(const VoxelizeProblem& problem, std::byte* begin) {
   work.progress = cutter.take<Progress>(1);
   work.bits = cutter.take<std::uint32_t>(tiles * bit_ranks::kTileWords);
   work.counts = cutter.take<std::int32_t>(n);
-  work.totals = cutter.take<double>(n * problem.columns);
+  work.totals = cutter.take<Sum>(n * problem.columns);
   work.zeroed_bytes = cutter.bytes();
   work.sums = cutter.take<std::uint32_t>(tiles + 1);
   work.first = cutter.take<std::uint32_t>(tiles * bit_ranks::kTileWords);
@@ -165,8 +233,9 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
   launch(count_bits, by_tile, tiles, work.bits, work.sums, work.progress, message.letter());
   message.expect();
   launch(number_voxels, by_tile, tiles, work.bits, work.sums, work.first, work.cells);
-  launch(add_points, all, problem, points, BitIndex{work.bits, work.first}, work.totals,
-         work.counts);
+  const BitIndex index{work.bits, work.first};
+  launch(find_largest, all, problem, points, index, work.totals, work.counts);
+  launch(add_points, all, problem, points, index, work.totals);
 
   const std::int64_t M = message.received().found;  // the points are being added
   auto* out_coords = arrays.create("out_coords", {M, 4});

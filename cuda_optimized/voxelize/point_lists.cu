@@ -5,11 +5,11 @@
 /// - The sums over words: cuda_optimized/rulebook/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
-/// **The idea.** Atomic additions come in any order, and where a sum is not exact, each order
-/// rounds in its own way: of a voxel with numbers of very different magnitudes, bit_grid.cu may
-/// give another last bit from run to run. Atomic additions of whole numbers do not round. So let
-/// those make lists. Each point takes a place in its voxel's list by counting it; a running sum
-/// over the counts says where each list begins; then the points are filled in.
+/// **The idea.** Atomic additions come in any order, and each order rounds a sum of floating-point
+/// numbers in its own way. bit_grid.cu therefore adds integers, with nine atomics a point. One is
+/// enough if integers make lists of points instead, and each list is added up in order. Each point
+/// takes a place in its voxel's list by counting it; a running sum over the counts says where each
+/// list begins; then the points are filled in.
 ///
 ///     counts   2   1   3          begins   0   2   3   6
 ///     list     4 0   2   7 1 5             as they came: another order each time
@@ -19,10 +19,10 @@
 /// are short: in a sweep two points, near the sensor a few dozen. At last a thread a voxel adds up
 /// its list in the order of the points, in double: the CPU's sums, to the last bit, without a sort.
 ///
-/// **Expect.** As bit_grid.cu up to the ranks. Instead of five atomics a point one, which is waited
-/// for, and a sum over as many counts as points. Three more launches, the library's beside. Each of
+/// **Expect.** As bit_grid.cu up to the ranks. Instead of nine atomics a point one, which is waited
+/// for, and a sum over as many counts as points. Two more launches, the library's beside. Each of
 /// them is short: in a LiDAR sweep (sweep-points) on an H200 predicted 55 us, where bit_grid takes
-/// 48 and the sort 80. Sums in double are registers here, and 0.2 us of an H200's FP64 rate.
+/// 57 and the sort 80. Sums in double are registers here, and 0.2 us of an H200's FP64 rate.
 /// @expect launches 8, with the running sum
 /// @expect lanes.workspace.atomic (1 + 1) * 3441 + 1 = 6883, bits and counts
 /// @expect lanes.workspace.store 2447 + 4096 + 4 * 3441 + 4097 = 24404, lists and their begins

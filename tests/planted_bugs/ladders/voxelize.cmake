@@ -24,8 +24,8 @@ planted_bug(bits_added
 
 planted_bug(sums_of_three_columns
   RUNG cuda_optimized/voxelize/bit_grid
-  FIND [==[mean_of(problem.grid, c, totals[m * columns + c], counts[m]);]==]
-  REPLACE [==[mean_of(problem.grid, c, totals[m * 4 + c], counts[m]);]==]
+  FIND [==[mean_of(problem.grid, c, value_of(totals[m * columns + c]), counts[m]);]==]
+  REPLACE [==[mean_of(problem.grid, c, value_of(totals[m * 4 + c]), counts[m]);]==]
   TEACHES "points with and without an intensity have rows of other lengths")
 
 planted_bug(list_in_order_of_arrival
