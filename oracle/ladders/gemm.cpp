@@ -1,5 +1,6 @@
 /// @file gemm.cpp
 /// @brief The matrix product.
+#include <algorithm>
 #include <cmath>
 #include <span>
 
@@ -11,7 +12,9 @@ namespace convladder::oracle {
 namespace gemm {
 namespace {
 
-std::int64_t longest_sum(const GemmProblem& p) { return std::int64_t{p.K} + (p.bias ? 1 : 0); }
+std::int64_t longest_sum(const GemmProblem& p) {
+  return std::max<std::int64_t>(1, std::int64_t{p.K} + (p.bias ? 1 : 0));
+}
 
 /// bias [N], or nothing.
 std::span<const float> bias_of(const GemmProblem& p, const Arrays& inputs) {

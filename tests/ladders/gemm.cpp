@@ -185,6 +185,12 @@ std::vector<TestProblem> gemm_problems() {
   }
   add("tiles of 192 columns", {.M = 1000, .N = 184, .K = 72}, Size::full);
   list.back().once = true;
+  for (const bool finished : {false, true}) {
+    const Activation activation = finished ? Activation::relu : Activation::none;
+    add("no product to add", {.M = 5, .N = 67, .K = 0, .bias = finished, .activation = activation});
+    add("no product to add, 8 bits",
+        {.M = 9, .N = 10, .K = 0, .dtype = DType::f8, .scale_a = 0.75f, .bias = finished});
+  }
   return list;
 }
 
