@@ -110,6 +110,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 Declined supports(const FftProblem& fft) {
   if (fft.has_planes() || !fft.is_real()) return "lines of real points only";
+  if (fft.is_to_real()) return "the forward transform only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   if (fft.L < kRadix) return "lines of 8 points or more only";
   if (fft.L > kLongestLine) return "lines of at most 4096 points only";
