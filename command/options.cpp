@@ -38,13 +38,17 @@ constexpr ProblemOption kProblemOptions[] = {
     {"s", "S", "filter width", kSizes},
     {"m", "M", "gemm: rows of a", kSizes},
     {"length", "L", "fft: points of a line; H,L: rows and points of a row of a plane", kSizes},
-    {"input", "NAME", "fft: complex (default), or real, of which y is half of the frequencies",
+    {"input", "NAME",
+     "fft: complex (default), or real: half of the frequencies are all of y, of the inverse all of "
+     "x",
      kSizes},
     {"direction", "NAME", "fft: forward (default) or inverse, which is not divided by L", kSizes},
     {"ring", "NAME",
      "fft: complex (default) numbers, or mersenne: the same in whole numbers, which are exact",
      kSizes},
-    {"pad", "P", "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0)",
+    {"pad", "P",
+     "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0); or same: as many "
+     "as give input / stride outputs, rounded up",
      kSizes},
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
@@ -90,7 +94,8 @@ constexpr ProblemOption kProblemOptions[] = {
     {"features", "FILE", "one row a site [site][cin]", kSparse},
     {"cin", "C", "input channels, where no array tells them", kSparse},
     {"cout", "C", "output channels, likewise", kSparse},
-    {"out-padding", "P", "more output extent at the end (transposed): one number, or one an axis",
+    {"out-padding", "P",
+     "more output extent at the end (transposed, conv2d_transpose): one number, or one an axis",
      kSparse},
     {"points", "FILE", "a sweep: .bin (x,y,z,intensity in float32) or .npy [n][3] or [n][4]",
      kSparse},
@@ -146,9 +151,18 @@ Exit status: 0 all agree, 1 some rung differs, 2 bad input, 4 an error of the pr
 not there; NO_COLOR.
 )";
 
-std::vector<std::string> ladder_names() {
+std::vector<std::string> names_of(const std::vector<Ladder>& ladders) {
   std::vector<std::string> names;
-  for (const Ladder& ladder : ladders()) names.push_back(ladder.name);
+  for (const Ladder& ladder : ladders) names.push_back(ladder.name);
+  return names;
+}
+
+std::vector<std::string> ladder_names() { return names_of(ladders()); }
+
+/// Those that `compare` takes.
+std::vector<std::string> names_to_compare() {
+  std::vector<std::string> names = ladder_names();
+  for (const std::string& alias : names_of(aliases())) names.push_back(alias);
   return names;
 }
 
@@ -236,7 +250,8 @@ CLI::Option* add_repeated(CLI::App* command, const std::string& name,
 
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
-  const std::string help = kHelp + joined(ladder_names(), ", ") + "\n";
+  const std::string help = kHelp + joined(ladder_names(), ", ") +
+                           "\nAlso to compare: " + joined(names_of(aliases()), ", ") + "\n";
   if (arguments.empty() || arguments.front() == "help") {
     options.help = help;
     return options;
@@ -258,7 +273,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
       "compare", "Compares the rungs of a ladder on one problem; without a ladder: the tour.");
   compare->allow_extras();
   compare->footer(kExamples);
-  compare->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
+  compare->add_option("LADDER", ladder, joined(names_to_compare(), ", "))->type_name("");
 
   CLI::App* inspect = app.add_subcommand(
       "inspect",
@@ -398,7 +413,14 @@ Options parse_options(const std::vector<std::string>& arguments) {
     }
   }
   options.places = parse_places(places);
-  if (options.ladder) convladder::ladder(*options.ladder);  // throws if there is none of that name
+  if (options.ladder) {
+    const Ladder& named = convladder::ladder(*options.ladder);  // throws if there is none
+    const bool has_rungs = std::ranges::any_of(
+        ladders(), [&](const Ladder& candidate) { return &candidate == &named; });
+    require(has_rungs || options.command == Command::compare, "ladder", named.name,
+            text("is for compare: its rungs are those of another ladder\nnearest: ",
+                 nearest(named.name, ladder_names())));
+  }
   return options;
 }
 
