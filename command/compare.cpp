@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 #include "command/ladders/ladder_command.hpp"
 #include "command/save.hpp"
@@ -46,13 +47,13 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
   const Ladder& ladder = *problems.front().task.ladder;
   const bool one = problems.size() == 1;
   const Table table(seats);
-  progress.line(title_lines(ladder, title_of(problems), problems.front().data));
+  // With the first rung: the reference may refuse the numbers, and an error stands alone.
+  std::string head = title_lines(ladder, title_of(problems), problems.front().data) + "\n";
   for (const Prepared& problem : problems) {
     for (const std::string& note : problem.task.notes)
-      progress.line(styled(Style::warning, "note: " + printable(note)));
+      head += styled(Style::warning, "note: " + printable(note)) + "\n";
   }
-  progress.line("");
-  progress.line(table.header());
+  head += "\n" + table.header();
 
   std::vector<Report> reports;
   std::vector<std::string> names;
@@ -63,6 +64,7 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
       progress.begin(ladder.name + " reference: " + now.task.title);
     };
     observer.begin = [&](const Seat& seat) {
+      if (!head.empty()) progress.line(std::exchange(head, ""));
       progress.begin(seat.rung->name + " " + name_of(seat.where));
     };
     observer.end = [&](const Row& row, const std::vector<Row>& before) {

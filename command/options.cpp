@@ -47,8 +47,9 @@ constexpr ProblemOption kProblemOptions[] = {
      "fft: complex (default) numbers, or mersenne: the same in whole numbers, which are exact",
      kSizes},
     {"pad", "P",
-     "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0); or same: as many "
-     "as give input / stride outputs, rounded up",
+     "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0); im2col, col2im: "
+     "one number, one an axis, or before,after of each axis; or same: as many as give input / stride "
+     "outputs, rounded up",
      kSizes},
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},

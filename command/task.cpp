@@ -8,6 +8,7 @@
 #include "command/ladders/ladder_command.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
+#include "oracle/input_values.hpp"
 #include "oracle/reference.hpp"
 
 namespace convladder::command {
@@ -64,6 +65,7 @@ Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
     bytes += (2.0 * 8 + 2.0 * 4) * static_cast<double>(element_count(spec.shape));
   require_available(bytes, text("the problem (", describe(task.problem), ")"));
 
+  require_valid_values(*task.ladder, task.problem, task.given);
   if (exactness_of(task.problem) == Exactness::never) {
     require(wanted != Data::integer, "data", "integer",
             "the roots of unity are irrational, and no sum by them is exact; see --ring mersenne");
@@ -96,12 +98,12 @@ Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
   for (const ArraySpec& spec : signature.inputs) {
     Array& array = inputs.at(spec.name);
     if (array.dtype() == spec.dtype) continue;
-    Array rounded = rounded_to(array, spec.dtype);
+    Array rounded = rounded_input(spec, array);
     if (!std::ranges::equal(rounded_to(rounded, DType::f32).as<float>(), array.as<float>()))
       task.notes.push_back(text(spec.name, ": rounded to ", name_of(spec.dtype)));
     array = std::move(rounded);
   }
-  if (!ours && kind == Data::integer) {
+  if (!ours && kind == Data::integer && exactness_of(task.problem) != Exactness::always) {
     const bool exact = sums_are_exact(task.ladder->name, task.problem, inputs);
     require(exact || !wanted, "data", "integer",
             "sums of these arrays are not exact in float: the numbers are too large");

@@ -45,7 +45,8 @@ struct Prepared {
 
 /// Makes up the arrays that were not given, and decides how results are compared: exactly, if the
 /// data are such that no order of summation rounds.
-/// @throws BadInput if Data::integer is asked for and not possible
+/// @throws BadInput for values that the problem cannot have (require_valid_values()), numbers that
+/// do not fit its type, and if Data::integer is asked for and not possible
 Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed);
 
 /// The rulebook problem as it is, a sparse convolution or a pooling over it, or the sites alone, as
@@ -55,7 +56,8 @@ Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed);
 /// @param arrays given ones. The gradient of a pooling takes `features`, of which its argmax is.
 /// @param source_of_features what messages call them
 /// @param seed of features that are needed and not given
-/// @throws BadInput if sites repeat, or the rulebook does not fit into the memory
+/// @throws BadInput if the rulebook that a ladder needs has unusable sites, or does not fit into
+/// the memory
 Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
                  const SparseConvProblem& layer, std::uint64_t seed, Arrays arrays = {},
                  const std::string& source_of_features = "features");

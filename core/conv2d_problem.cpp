@@ -21,7 +21,6 @@ int checked_output(const std::string& output, const std::string& axis, std::int6
           text("the filter does not fit: ", axis, " ", size, " + padding ", before + after,
                " is less than its extent ", window_extent(taps, dilation), " (", taps,
                " taps, dilation ", dilation, ")"));
-  require(extent <= kMaxExtent, output, extent, "must be less than 2^31");
   return static_cast<int>(extent);
 }
 
@@ -64,13 +63,15 @@ Conv2dProblem validated(Conv2dProblem p) {
   require(p.C % p.groups == 0, "groups", p.groups, text("must divide c = ", p.C));
   require(p.K % p.groups == 0, "groups", p.groups, text("must divide k = ", p.K));
   require(p.dtype != DType::i32, "dtype", name_of(p.dtype), "must be fp32, tf32, fp16 or bf16");
+  // Kernels compute coordinates such as p * stride + r * dilation in 32 bits.
+  require(std::int64_t{p.H} + p.pad.top + p.pad.bottom <= kMaxExtent, "pad",
+          text(p.pad.top, ",", p.pad.bottom),
+          text("padding and the height ", p.H, " together must be less than 2^31"));
+  require(std::int64_t{p.W} + p.pad.left + p.pad.right <= kMaxExtent, "pad",
+          text(p.pad.left, ",", p.pad.right),
+          text("padding and the width ", p.W, " together must be less than 2^31"));
   p.P = checked_output("p", "h", p.H, p.pad.top, p.pad.bottom, p.R, p.stride.h, p.dilation.h);
   p.Q = checked_output("q", "w", p.W, p.pad.left, p.pad.right, p.S, p.stride.w, p.dilation.w);
-  // Kernels compute coordinates such as p * stride + r * dilation in 32 bits.
-  require(std::int64_t{p.H} + p.pad.top + p.pad.bottom <= kMaxExtent, "h", p.H,
-          "height and padding together must be less than 2^31");
-  require(std::int64_t{p.W} + p.pad.left + p.pad.right <= kMaxExtent, "w", p.W,
-          "width and padding together must be less than 2^31");
   for (const auto& spec : {x_spec(p, "x"), y_spec(p, "y"), weights_spec(p, "weights")}) {
     element_count(spec.shape);
   }

@@ -33,8 +33,9 @@ WindowAxis validated(WindowAxis axis, const std::string& name) {
   require(axis.pad_before >= 0, "pad (" + name + ")", axis.pad_before, "must be at least 0");
   require(axis.pad_after >= 0, "pad (" + name + ")", axis.pad_after, "must be at least 0");
   const std::int64_t padded = std::int64_t{axis.size} + axis.pad_before + axis.pad_after;
-  require(padded <= std::numeric_limits<int>::max(), name, axis.size,
-          "size and padding together must be less than 2^31");
+  require(padded <= std::numeric_limits<int>::max(), "pad (" + name + ")",
+          text(axis.pad_before, ",", axis.pad_after),
+          text("padding and the size ", axis.size, " together must be less than 2^31"));
   const std::int64_t windows = output_extent(axis.size, axis.pad_before, axis.pad_after,
                                              axis.kernel, axis.stride, axis.dilation);
   require(

@@ -9,7 +9,7 @@
 namespace convladder {
 namespace {
 
-/// ", row 7 (0,3,-1,5)".
+/// "row 7 (0,3,-1,5)".
 std::string row_text(const RulebookProblem& book, std::int32_t row,
                      std::span<const std::int32_t> coords) {
   std::string line = text("row ", row);
@@ -17,6 +17,22 @@ std::string row_text(const RulebookProblem& book, std::int32_t row,
   const auto columns = static_cast<std::size_t>(1 + book.ndim);
   return text(line, " (",
               joined(coords.subspan(static_cast<std::size_t>(row) * columns, columns), ","), ")");
+}
+
+/// Of a row that lies outside: ", where axis 1 must be from 0 to 9 and is -1"; of several such
+/// axes the first.
+std::string limit_text(const RulebookProblem& book, std::int32_t row,
+                       std::span<const std::int32_t> coords) {
+  if (coords.empty()) return "";
+  const Site site = site_of(book, coords.data(), row);
+  const auto limit = [](const std::string& what, int value, int extent) {
+    return text(", where ", what, " must be from 0 to ", extent - 1, " and is ", value);
+  };
+  if (site.batch < 0 || site.batch >= book.batch)
+    return limit("the batch id", site.batch, book.batch);
+  int axis = 0;
+  while (site.at[axis] >= 0 && site.at[axis] < book.shape[axis]) ++axis;
+  return limit(text("axis ", axis), site.at[axis], book.shape[axis]);
 }
 
 }  // namespace
@@ -57,7 +73,8 @@ void require_no_errors(const RulebookProblem& book, const SiteErrors& errors,
         text("coords: ", errors.outside, " of ", book.sites, " rows lie outside of batch ",
              book.batch, " and shape ",
              joined(std::vector<int>(book.shape.value, book.shape.value + book.ndim), ","),
-             "; the first is ", row_text(book, errors.first_outside, coords)));
+             "; the first is ", row_text(book, errors.first_outside, coords),
+             limit_text(book, errors.first_outside, coords)));
   }
   if (errors.duplicates != 0) {
     throw BadInput(text("coords: ", errors.duplicates, " of ", book.sites,

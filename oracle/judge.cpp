@@ -17,14 +17,18 @@ std::vector<std::int64_t> indices_of(const Shape& shape, std::int64_t i) {
   return indices;
 }
 
-/// "y[n=0, k=2, p=15, q=31]".
-std::string element_name(const ArraySpec& spec, const std::vector<std::int64_t>& indices) {
+}  // namespace
+
+std::string element_name(const ArraySpec& spec, std::int64_t i) {
+  const std::vector<std::int64_t> indices = indices_of(spec.shape, i);
   std::vector<std::string> parts;
   for (std::size_t axis = 0; axis < indices.size(); ++axis) {
     parts.push_back(text(spec.axes[axis], "=", indices[axis]));
   }
   return text(spec.name, "[", joined(parts, ", "), "]");
 }
+
+namespace {
 
 /// Where in its tile an output lies, and whether its window reads the tile's halo or the padding.
 std::string place_in_tile(const Problem& problem, const ArraySpec& spec, OutputTile tile,
@@ -152,7 +156,7 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
       verdict.agrees = false;
       const auto indices = indices_of(spec.shape, i);
       verdict.difference =
-          text(element_name(spec, indices), ": expected ", right, ", found ", found_text(value),
+          text(element_name(spec, i), ": expected ", right, ", found ", found_text(value),
                tolerance > 0 && std::isfinite(error)
                    ? text(" (off by ", error, ", allowed ", tolerance, ")")
                    : "",

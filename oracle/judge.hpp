@@ -10,6 +10,9 @@
 
 namespace convladder {
 
+/// Element i of an array, for messages: "y[n=0, k=2, p=15, q=31]".
+std::string element_name(const ArraySpec& spec, std::int64_t i);
+
 /// The outcome of a comparison.
 struct Verdict {
   bool agrees = false;          ///< Every element is as expected, within the tolerance.

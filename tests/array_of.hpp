@@ -9,10 +9,11 @@
 
 namespace convladder::testing {
 
-/// The values, row-major.
-inline Array array_of(const std::vector<float>& values, Shape shape) {
-  Array array(DType::f32, std::move(shape));
-  std::copy(values.begin(), values.end(), array.as<float>().begin());
+/// The values, row-major. @tparam T float or std::int32_t
+template <class T = float>
+Array array_of(const std::vector<T>& values, Shape shape) {
+  Array array(dtype_of<T>(), std::move(shape));
+  std::copy(values.begin(), values.end(), array.template as<T>().begin());
   return array;
 }
 

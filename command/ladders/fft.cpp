@@ -70,6 +70,12 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
       problem.input = FftInput::real;
     }
     const bool has_parts = !problem.is_real() || problem.is_to_real();
+    if (has_parts && shape.back() != 2) {
+      throw BadInput(
+          text(source, ": the last axis must have 2 numbers, a real and an imaginary part",
+               shape.size() == 3 && !problem.is_real() ? "; --input real takes planes of real points"
+                                                       : ""));
+    }
     const std::size_t axes = shape.size() - (has_parts ? 2 : 1);  // of a line or plane
     require(length.empty() || length.size() == axes, "length", joined(length, ","),
             text(source, axes == 1 ? " holds lines: L" : " holds planes: H,L"));

@@ -6,7 +6,6 @@
 #include "command/files.hpp"
 #include "command/ladders/sites.hpp"
 #include "core/error.hpp"
-#include "core/site_errors.hpp"
 
 namespace convladder::command {
 namespace {
@@ -78,8 +77,6 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
 Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
                  const SparseConvProblem& layer, std::uint64_t seed, Arrays arrays,
                  const std::string& source_of_features) {
-  const auto numbers = coords.as<std::int32_t>();
-  require_no_errors(book, find_site_errors(book, numbers), numbers);
   Task task{.ladder = &ladder, .problem = book, .title = {}};
   OverSites over{book, std::move(coords), layer, seed, std::move(arrays), source_of_features};
   command_of(ladder.name).set_over_sites(task, over);

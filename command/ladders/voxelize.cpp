@@ -70,7 +70,7 @@ void look_at(const VoxelizeProblem& problem, const Array& points, const std::str
     if (key_of_point(problem.grid, &numbers[at]) == kNoVoxel) {
       ++left_out;
     } else {
-      require(columns < 4 || std::isfinite(numbers[at + columns - 1]), source,
+      require(columns < 4 || std::isfinite(numbers[at + columns - 1]), "points",
               numbers[at + columns - 1],
               text("the intensity of point ", at / columns, " must be finite"));
     }

@@ -7,10 +7,10 @@
 
 Where rungs run: "cpu" are the readable C++ versions, "emulated" the CUDA rungs on the CPU, thread by thread, and "gpu" the
 same on a GPU, in a build that has one. "auto" is gpu where it is there, else cpu. `rung=None` takes, of those that take the
-problem, on the CPU the highest rung, elsewhere the one that was fastest in the project's committed measurements; one that
-saves multiplications, and rounds more, on a GPU only.
+problem, on the CPU the highest rung, elsewhere the one that was fastest in the project's committed measurements; a rung of
+Winograd or of Fourier transforms, which rounds more, only with allow_transforms=True.
 
-Bad input raises BadInput, whose `parameter` is the name of what is wrong.
+Bad input raises BadInput, whose `parameter` is the name of the argument that is wrong, or "memory".
 """
 from ._core import BadInput, DeviceError, UnsupportedProblem, rungs
 from ._compare import Row, Table, compare

@@ -6,6 +6,7 @@ import typing
 import numpy
 
 from . import _core
+from ._arguments import as_called, refused, shown, words
 from ._run import PLACES, Call, full_name, run, _table
 from ._tensors import to_host
 
@@ -62,15 +63,17 @@ def compare(function, *arguments, rungs=None, where=None, **options):
     this is for comparing.
     """
     if not hasattr(function, "prepare"):
-        raise _core.BadInput(f"function = {function!r}: it must be one of this module, such as convladder.conv2d")
+        raise refused("function", function, "it must be one of this module, such as convladder.conv2d")
     call: Call = function.prepare(*arguments, **options)
     call = dataclasses.replace(call, arrays={name: to_host(array) for name, array in call.arrays.items()})
-    places = [where] if isinstance(where, str) else list(where or PLACES)
+    places = words("where", PLACES if where is None else where)
     for place in places:
         if place not in PLACES:
             raise _core.BadInput(f"where = {place!r}: it must be one of {', '.join(PLACES)}")
-    rungs = [rungs] if isinstance(rungs, str) else rungs
-    wanted = None if rungs is None else {full_name(call.ladder, name) for name in rungs}
+    wanted = None if rungs is None else words("rungs", rungs)
+    if wanted is not None:
+        with as_called({"rung": "rungs"}):
+            wanted = {full_name(call.ladder, name) for name in wanted}
     table, first = Table(), None
     for row in _table():
         if row["ladder"] != call.ladder or (wanted is not None and row["name"] not in wanted):
@@ -85,5 +88,5 @@ def compare(function, *arguments, rungs=None, where=None, **options):
             time = next(iter(outputs.values())).milliseconds
             table.append(Row(row["name"], place, "ran", _error(outputs, first), time))
     if not table:
-        raise _core.BadInput(f"rungs = {rungs}: none of them runs in {', '.join(places)} here")
+        raise _core.BadInput(f"rungs = {shown(rungs)}: none of them runs in {', '.join(places)} here")
     return table

@@ -1,17 +1,16 @@
 """A call: the problem, its arrays, and the rung that computes it."""
-import contextlib
 import dataclasses
 import difflib
 import functools
 import inspect
 import json
 import pathlib
-import re
 import typing
 
 import numpy
 
 from . import _core
+from ._arguments import as_called, shown, word
 from ._tensors import element_type, framework_of, is_torch, like_torch, on_gpu, to_host
 
 
@@ -43,6 +42,9 @@ class Call:
     arrays: dict  # the inputs by name
     outputs: tuple  # the names of what is returned, in its order
     rulebook: typing.Optional["Rulebook"] = None  # of _sparse.py
+    allow_transforms: bool = False  # whether a rung that saves multiplications may be chosen
+    names: dict = dataclasses.field(default_factory=dict)  # the caller's of arrays that are called otherwise
+    sizes: dict = dataclasses.field(default_factory=dict)  # the caller's parameters behind what else errors name
 
     @property
     def on_gpu(self):
@@ -67,17 +69,13 @@ def _fastest():
 PLACES = ("cpu", "emulated", "gpu")
 
 
-def _saves_multiplications(name):
-    return "winograd" in name or "fft" in name
-
-
-def candidates(ladder, where):
-    """The ladder's rungs that run there, the best first. Without measurements that is the highest. Those that save
-    multiplications round more, and come last but on a GPU, where time counts."""
-    there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"]]
+def candidates(ladder, where, allow_transforms=False):
+    """The ladder's rungs that run there, the best first. Without measurements that is the highest.
+    @param allow_transforms with those by transforms, which save multiplications and round more"""
+    there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"] and
+             (allow_transforms or not row["transforms"])]
     measured = [name for name in _fastest().get(ladder, []) if name in there]  # CUDA's rungs alone
-    order = measured + [name for name in reversed(there) if name not in measured]
-    return sorted(order, key=lambda name: _saves_multiplications(name) and not (where == "gpu" and name in measured))
+    return measured + [name for name in reversed(there) if name not in measured]
 
 
 def place(ladder, where):
@@ -95,7 +93,7 @@ def full_name(ladder, name, where="auto"):
     """The rung that is meant: its last word is enough where it is the only one of that name, or the only one there.
     @raises BadInput"""
     if not isinstance(name, str):
-        raise _core.BadInput(f"rung = {name!r}: it must be a name, such as those of convladder.rungs()")
+        raise _core.BadInput(f"rung = {shown(name)}: it must be a name, such as those of convladder.rungs()")
     rows = [row for row in _table() if row["ladder"] == ladder]
     same = [row for row in rows if row["name"] == name or row["name"].endswith("/" + name)]
     if len(same) > 1:
@@ -112,6 +110,7 @@ def full_name(ladder, name, where="auto"):
 
 def choose(call, rung, where):
     """(rung, where) of a call."""
+    where = word(where)
     if call.on_gpu and where not in ("auto", "gpu"):
         raise _core.BadInput(f"where = {where!r}: tensors on a GPU are computed on there")
     if call.on_gpu:
@@ -125,7 +124,7 @@ def choose(call, rung, where):
             where = "gpu" if "gpu" in places else places[0] if places else "cpu"
         return rung, where
     where = place(call.ladder, where)
-    names = candidates(call.ladder, where)
+    names = candidates(call.ladder, where, call.allow_transforms)
     if not names:
         raise _core.BadInput(f"where = {where!r}: {call.ladder} has no rung there")
     for name in names:
@@ -135,10 +134,19 @@ def choose(call, rung, where):
     raise _core.UnsupportedProblem(f"no rung takes {call.problem}; {names[-1]}: {why}")
 
 
+def _require_valid_values(call):
+    """Checks on the host what kernels index memory by, and the numbers of a ring: from a GPU they are copied, and the call
+    waits for them. @raises BadInput"""
+    if names := _core.restricted_inputs(call.ladder, call.problem):
+        arrays = {name: to_host(call.arrays[name]) for name in names if name in call.arrays}
+        _core.require_valid_values(call.ladder, call.problem, arrays, call.rulebook and call.rulebook._core)
+
+
 def run_in_place(call, rung, framework, where="gpu"):
     """The outputs by name, as tensors of the framework: the rung works on the caller's memory, in the framework's stream."""
     if call.ladder == "rulebook":
         raise _core.BadInput("coords = a tensor on a GPU: rulebook() takes it, a rung's own arrays lie on the host")
+    _require_valid_values(call)
     inputs = {name: framework.capsule(array) for name, array in call.arrays.items()}
     if call.rulebook is not None:
         inputs.update(call.rulebook.inputs_at(where, call.ladder, call.problem))
@@ -153,7 +161,11 @@ def run_in_place(call, rung, framework, where="gpu"):
 
 def run(call, rung=None, where="auto"):
     """The outputs by name."""
-    rung, where = choose(call, rung, where)
+    with as_called(call.names, call.sizes):
+        return _run(call, *choose(call, rung, where))
+
+
+def _run(call, rung, where):
     if call.on_gpu:
         return run_in_place(call, rung, framework_of(*next(iter(call.arrays.items()))))
     book = call.rulebook._core if call.rulebook is not None else None
@@ -164,29 +176,13 @@ def run(call, rung=None, where="auto"):
     return outputs
 
 
-@contextlib.contextmanager
-def as_called(names):
-    """Errors of what is within speak of the caller's parameters: `names` are theirs, by those of the arrays in the core."""
-    try:
-        yield
-    except _core.BadInput as error:
-        array = re.match(r"\w+", str(error)).group()
-        if array not in names:
-            raise
-        raise _core.BadInput(names[array] + str(error)[len(array):]) from None
-
-
-def operation(prepare=None, *, names={}):
-    """Makes a function of one that only says what is asked for: it takes `rung` and `where`, too, and runs.
-    @param names of parameters that are called otherwise than their arrays in the core: array -> parameter"""
-    if prepare is None:
-        return functools.partial(operation, names=names)
+def operation(prepare):
+    """Makes a function of one that only says what is asked for: it takes `rung` and `where`, too, and runs."""
 
     @functools.wraps(prepare)
     def wrapped(*arguments, rung=None, where="auto", **options):
         call = prepare(*arguments, **options)
-        with as_called(names):
-            outputs = run(call, rung, where)
+        outputs = run(call, rung, where)
         values = tuple(outputs[name] for name in call.outputs)
         torchs = [each for each in (*arguments, *options.values()) if is_torch(each)]
         if torchs and not call.on_gpu:
@@ -199,53 +195,3 @@ def operation(prepare=None, *, names={}):
     wrapped.__signature__ = parameters.replace(parameters=[*parameters.parameters.values(), *own])
     wrapped.prepare = prepare
     return wrapped
-
-
-def contiguous(name, array, dimensions, dtype=numpy.float32):
-    """The array, its elements side by side, as the core wants it. A tensor on a GPU stays as it is: the core looks at it.
-    @raises BadInput"""
-    on_host = not on_gpu(array)
-    if on_host:
-        array = to_host(array)
-    if dimensions and array.ndim not in dimensions:
-        raise _core.BadInput(f"{name} = an array of {array.ndim} axes: it must have {' or '.join(map(str, dimensions))}")
-    if not on_host:
-        return array
-    if array.dtype.kind not in ("f" if dtype == numpy.float32 else "iu"):
-        raise _core.BadInput(f"{name} = elements of type {array.dtype}: they must be {numpy.dtype(dtype).name}")
-    keep = dtype == numpy.float32 and array.dtype == numpy.float16
-    return numpy.ascontiguousarray(array, dtype=numpy.float16 if keep else dtype)
-
-
-def float_type(dtype, *arrays):
-    """The name of `dtype`, if it is given; else that of the arrays' type where all have the same of 16 bits, and float32
-    otherwise."""
-    if dtype is not None:
-        return dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype).rpartition(".")[2])
-    types = {element_type(array) if hasattr(array, "dtype") else "float32" for array in arrays}
-    return types.pop() if types in ({"float16"}, {"bfloat16"}) else "float32"
-
-
-def each(name, value, count):
-    """`count` numbers of one number, or of as many. @raises BadInput"""
-    try:
-        numbers = [value] * count if numpy.ndim(value) == 0 else list(value)
-        if len(numbers) == count and all(int(number) == number for number in numbers):
-            return [int(number) for number in numbers]
-    except (TypeError, ValueError):
-        pass
-    raise _core.BadInput(f"{name} = {value!r}: it must be a whole number" + (f", or {count} of them" if count > 1 else ""))
-
-
-def extents(value):
-    """The extents of a grid of sites, or of an image with its axes. @raises BadInput"""
-    if numpy.ndim(value) != 1:
-        raise _core.BadInput(f"shape = {value!r}: it must be a list, an extent for each axis")
-    return each("shape", value, len(value))
-
-
-def padding(value, axes):
-    """Before and after for each axis: of one number, one an axis, or all. @raises BadInput"""
-    if numpy.ndim(value) == 1 and len(value) == 2 * axes:
-        return each("pad", value, 2 * axes)
-    return [number for number in each("pad", value, axes) for _ in range(2)]

@@ -1,8 +1,8 @@
 """Sparse convolution and pooling over a rulebook."""
-import numpy
-
 from . import _core
-from ._run import Call, contiguous, each, extents, float_type, operation
+from ._arguments import (as_called, each, float_type, floats, indices, integer, integers, reals, refused, shown, voxel_size,
+                         word)
+from ._run import Call, operation
 from ._tensors import to_host
 
 
@@ -47,28 +47,35 @@ class Rulebook:
         return f"<Rulebook: {self._core.problem()}; {len(self.pairs)} pairs, {self.outputs} outputs>"
 
 
-def _images(coords):
-    return int(to_host(coords[:, 0]).max(initial=0)) + 1
+_MOST_AXES = 4
 
 
-def _sites(coords, shape):
-    coords = contiguous("coords", coords, (2,), numpy.int32)
+def _sites(coords, shape, host=False):
+    """@returns (coords, shape), converted"""
+    shape = integers("shape", shape, range(1, 1 + _MOST_AXES))
+    coords = indices("coords", coords, (2,), host)
     axes = len(shape)
     if coords.shape[1] != 1 + axes:
         raise _core.BadInput(f"coords = {coords.shape[1]} columns: with {axes} axes there are {1 + axes}, batch first")
-    return coords
+    return coords, shape
+
+
+def _batch(batch, coords):
+    """(samples, the parameter that tells their number): by default the largest batch id, and one more."""
+    if batch is not None:
+        return integer("batch", batch), "batch"
+    return integer("coords", int(to_host(coords[:, 0]).max(initial=0)) + 1), "coords"
 
 
 @operation
 def _rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0, batch=None):
-    shape = extents(shape)
-    coords = _sites(to_host(coords), shape)  # its forms are made on the host, whatever finds it
+    coords, shape = _sites(coords, shape, host=True)  # its forms are made on the host, whatever finds it
     axes = len(shape)
-    batch = _images(coords) if batch is None else batch
-    problem = _core.rulebook_problem(
-        mode=mode, sites=len(coords), batch=batch, shape=shape, kernel=each("kernel", kernel, axes),
-        stride=each("stride", stride, axes), pad=each("pad", pad, axes), dilation=each("dilation", dilation, axes),
-        out_padding=each("out_padding", out_padding, axes))
+    batch, teller = _batch(batch, coords)
+    numbers = dict(kernel=kernel, stride=stride, pad=pad, dilation=dilation, out_padding=out_padding)
+    with as_called({"out-padding": "out_padding", "batch": teller}, {"sites": "shape", "bytes": "kernel"}):
+        problem = _core.rulebook_problem(mode=word(mode), sites=len(coords), batch=batch, shape=shape,
+                                         **{name: each(name, value, axes) for name, value in numbers.items()})
     return Call("rulebook", problem, {"coords": coords}, ("out_coords", "pairs"))
 
 
@@ -92,16 +99,21 @@ rulebook.prepare = _rulebook.prepare
 
 def _checked(book):
     if not isinstance(book, Rulebook):
-        raise _core.BadInput(f"book = {type(book).__name__}: it must be what rulebook() returns")
+        raise refused("book", book, "it must be what rulebook() returns")
     return book
 
 
-def _conv(book, Cin, Cout, dtype="float32", bias=False, activation=None, precision="fp32"):
-    return _core.sparse_conv_problem(_checked(book)._core, Cin, Cout, dtype, bias, activation or "none", precision)
+def _conv(book, Cin, Cout, dtype, precision, bias=False, activation=None):
+    """@param Cin, Cout (the parameter that tells them, their number)"""
+    with as_called(sizes={"cin": Cin[0], "cout": Cout[0], "shape": Cin[0]}):
+        return _core.sparse_conv_problem(_checked(book)._core, Cin[1], Cout[1], dtype, bias,
+                                         "none" if activation is None else word(activation), word(precision))
 
 
-def _weights(weights):
-    return contiguous("weights", weights, (3,))
+def _pool(book, name, array):
+    """@param name of the parameter whose channels are pooled"""
+    with as_called(sizes={"cin": name}):
+        return _core.sparse_pool_problem(_checked(book)._core, array.shape[1])
 
 
 @operation
@@ -112,11 +124,12 @@ def sparse_conv(features, weights, book, bias=None, *, activation=None, dtype=No
     that of features and weights where it is one of these, else float32.
     """
     dtype = float_type(dtype, features, weights)
-    features, weights = contiguous("features", features, (2,)), _weights(weights)
-    problem = _conv(book, features.shape[1], weights.shape[2], dtype, bias is not None, activation, precision)
+    features, weights = floats("features", features, (2,)), floats("weights", weights, (3,))
+    problem = _conv(book, ("features", features.shape[1]), ("weights", weights.shape[2]), dtype, precision,
+                    bias is not None, activation)
     arrays = {"features": features, "weights": weights}
     if bias is not None:
-        arrays["bias"] = contiguous("bias", bias, (1,))
+        arrays["bias"] = floats("bias", bias, (1,))
     return Call("sparse_conv", problem, arrays, ("y",), book)
 
 
@@ -124,8 +137,8 @@ def sparse_conv(features, weights, book, bias=None, *, activation=None, dtype=No
 def sparse_dgrad(dy, weights, book, *, dtype=None, precision="fp32"):
     """The gradient of sparse_conv with respect to its features: dy [outputs][Cout] to dx [inputs][Cin]."""
     dtype = float_type(dtype, dy, weights)
-    dy, weights = contiguous("dy", dy, (2,)), _weights(weights)
-    problem = _conv(book, weights.shape[1], dy.shape[1], dtype, precision=precision)
+    dy, weights = floats("dy", dy, (2,)), floats("weights", weights, (3,))
+    problem = _conv(book, ("weights", weights.shape[1]), ("dy", dy.shape[1]), dtype, precision)
     return Call("sparse_dgrad", problem, {"dy": dy, "weights": weights}, ("dx",), book)
 
 
@@ -133,36 +146,43 @@ def sparse_dgrad(dy, weights, book, *, dtype=None, precision="fp32"):
 def sparse_wgrad(features, dy, book, *, dtype=None, precision="fp32"):
     """The gradient of sparse_conv with respect to its weights: dw [taps][Cin][Cout], float32 for every dtype."""
     dtype = float_type(dtype, features, dy)
-    features, dy = contiguous("features", features, (2,)), contiguous("dy", dy, (2,))
-    problem = _conv(book, features.shape[1], dy.shape[1], dtype, precision=precision)
+    features, dy = floats("features", features, (2,)), floats("dy", dy, (2,))
+    problem = _conv(book, ("features", features.shape[1]), ("dy", dy.shape[1]), dtype, precision)
     return Call("sparse_wgrad", problem, {"features": features, "dy": dy}, ("dw",), book)
 
 
 @operation
 def sparse_max_pool(features, book):
     """Max pooling over a rulebook: (y [outputs][C], argmax [outputs][C], the input rows that were the largest)."""
-    features = contiguous("features", features, (2,))
-    problem = _core.sparse_pool_problem(_checked(book)._core, features.shape[1])
+    features = floats("features", features, (2,))
+    problem = _pool(book, "features", features)
     return Call("sparse_max_pool", problem, {"features": features}, ("y", "argmax"), book)
 
 
 @operation
 def sparse_max_pool_dgrad(dy, argmax, book):
-    """The gradient of sparse_max_pool with respect to its features: dy and argmax to dx [inputs][C]."""
-    dy, argmax = contiguous("dy", dy, (2,)), contiguous("argmax", argmax, (2,), numpy.int32)
-    problem = _core.sparse_pool_problem(_checked(book)._core, dy.shape[1])
+    """The gradient of sparse_max_pool with respect to its features: dy and argmax to dx [inputs][C].
+
+    argmax is what sparse_max_pool returned, or others of the input rows that an output row meets; -1 where it meets none.
+    """
+    dy, argmax = floats("dy", dy, (2,)), indices("argmax", argmax, (2,))
+    problem = _pool(book, "dy", dy)
     return Call("sparse_max_pool_dgrad", problem, {"dy": dy, "argmax": argmax}, ("dx",), book)
 
 
 @operation
 def sparse_to_dense(features, coords, shape, *, batch=None):
-    """Rows of features [sites][C] at `coords` to a dense tensor [batch][C] and `shape`, zeros elsewhere."""
-    features = contiguous("features", features, (2,))
-    shape = extents(shape)
-    coords = _sites(coords, shape)
-    batch = _images(coords) if batch is None else batch
-    problem = _core.sparse_to_dense_problem(sites=len(coords), batch=batch, shape=shape, C=features.shape[1])
-    return Call("sparse_to_dense", problem, {"features": features, "coords": coords}, ("x",))
+    """Rows of features [sites][C] at `coords` to a dense tensor [batch][C] and `shape`, zeros elsewhere.
+
+    coords: as rulebook() has them, distinct and inside of `shape`. batch: by default the largest batch id, and one more.
+    """
+    features = floats("features", features, (2,))
+    coords, shape = _sites(coords, shape)
+    batch, teller = _batch(batch, coords)
+    with as_called({"batch": teller}, {"cin": "features", "sites": "shape", "bytes": "shape"}):
+        problem = _core.sparse_to_dense_problem(sites=len(coords), batch=batch, shape=shape, C=features.shape[1])
+    return Call("sparse_to_dense", problem, {"features": features, "coords": coords}, ("x",),
+                sizes={"memory": teller} if teller == "coords" else {})
 
 
 @operation
@@ -173,6 +193,10 @@ def voxelize(points, voxel, range):
     coords [M][4]: int32, batch 0, z, y, x, sorted; features [M][3 or 4]: the mean of each voxel's points, all columns.
     The grid of coords has ceil((high - low) / voxel) voxels along each axis.
     """
-    points = contiguous("points", to_host(points), (2,))  # how many voxels there are, only a rung finds out
-    problem = _core.voxelize_problem(points=len(points), columns=points.shape[1], voxel=voxel, range=list(range))
+    points = floats("points", points, (2,), host=True)  # how many voxels there are, only a rung finds out
+    sides, range = voxel_size(voxel), reals("range", range, (6,))
+    if len(set(sides)) > 1:
+        raise _core.BadInput(f"voxel = {shown(voxel)}: its sides must be equal along all axes")
+    with as_called(sizes={"n": "points", "c": "points", "voxels": "voxel"}):
+        problem = _core.voxelize_problem(points=len(points), columns=points.shape[1], voxel=sides[0], range=range)
     return Call("voxelize", problem, {"points": points}, ("out_coords", "features"))

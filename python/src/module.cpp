@@ -15,6 +15,7 @@
 #include "in_place.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
+#include "oracle/input_values.hpp"
 #include "oracle/rulebook.hpp"
 #include "oracle/runner.hpp"
 #include "problems.hpp"
@@ -38,6 +39,7 @@ nb::list rungs() {
       row["name"] = rung.name;
       row["kind"] = name_of(rung.kind());
       row["idea"] = rung.idea;
+      row["transforms"] = rung.winograd.m != 0 || rung.whole_images || rung.float_spectra;
       row["where"] = places;
       all.append(row);
     }
@@ -53,41 +55,51 @@ nb::object declines(const std::string& ladder_name, const std::string& rung_name
   return why ? nb::cast(*why) : nb::none();
 }
 
-/// Inputs of a run that must be there, in the types and shapes that the problem wants.
-Arrays checked(const Signature& signature, Arrays given) {
+/// The array, as the input `spec` of a run. @throws BadInput unless it has the shape and a type
+/// that can be rounded to its own
+Array as_input(const ArraySpec& spec, Array array) {
+  require(array.shape() == spec.shape, spec.name, text("shape ", to_string(array.shape())),
+          text("the problem has ", to_string(spec.shape)));
+  if (array.dtype() == spec.dtype) return array;
+  require(array.dtype() != DType::i32 && spec.dtype != DType::i32, spec.name,
+          name_of(array.dtype()), text("the problem has ", name_of(spec.dtype)));
+  return rounded_input(spec, array);
+}
+
+using Given = std::map<std::string, HostArray>;
+
+/// The inputs of a run that are given, and those of the rulebook, unless that is null; checked.
+/// @throws BadInput
+Arrays inputs_of(const Ladder& of, const Problem& problem, const Given& given,
+                 const Rulebook* book) {
+  const Signature signature = of.signature(problem);
+  Arrays inputs;
   for (const ArraySpec& spec : signature.inputs) {
-    auto found = given.find(spec.name);
-    if (found == given.end()) throw BadInput(text(spec.name, ": it is missing"));
-    Array& array = found->second;
-    require(array.shape() == spec.shape, spec.name, text("shape ", to_string(array.shape())),
-            text("the problem has ", to_string(spec.shape)));
-    if (array.dtype() == spec.dtype) continue;
-    require(array.dtype() != DType::i32 && spec.dtype != DType::i32, spec.name,
-            name_of(array.dtype()), text("the problem has ", name_of(spec.dtype)));
-    array = rounded_to(array, spec.dtype);
+    if (const auto found = given.find(spec.name); found != given.end())
+      inputs.emplace(spec.name, as_input(spec, copy_of(spec.name, found->second)));
   }
-  return given;
+  const nb::gil_scoped_release others_run;
+  if (book != nullptr) inputs.merge(rulebook_inputs(*book, signature));
+  require_valid_values(of, problem, inputs);
+  return inputs;
 }
 
 /// Runs a rung, and returns its outputs by name. @param book of a sparse problem; else null
 std::pair<nb::dict, double> run(const std::string& ladder_name, const std::string& rung_name,
                                 const std::string& place, const Problem& problem,
-                                const std::map<std::string, HostArray>& given,
-                                const Rulebook* book) {
+                                const Given& given, const Rulebook* book) {
   const Ladder& of = ladder(ladder_name);
   const Rung& rung = rung_named(of, rung_name);
   const Where where = where_named(place);
   const AnyImplementation& code = code_of(rung, where);
-  const Signature signature = of.signature(problem);
-  Arrays inputs;
-  for (const auto& [name, array] : given) inputs.emplace(name, copy_of(name, array));
+  const Arrays inputs = inputs_of(of, problem, given, book);
   RungRun done;
   {
     const nb::gil_scoped_release others_run;
-    if (book != nullptr) inputs.merge(rulebook_inputs(*book, signature));
     if (const Declined why = code.supports(problem)) throw UnsupportedProblem(*why);
-    done = run_guarded(of, problem, checked(signature, std::move(inputs)), code, where,
-                       {.alone = false});
+    for (const ArraySpec& spec : of.signature(problem).inputs)
+      if (!inputs.contains(spec.name)) throw BadInput(text(spec.name, ": it is missing"));
+    done = run_guarded(of, problem, inputs, code, where, {.alone = false});
     if (!done.damage.empty()) throw DeviceError(done.damage);
     done.outputs = canonical(problem, std::move(done.outputs));
   }
@@ -108,6 +120,17 @@ NB_MODULE(_core, module) {
   python::add_in_place(module);
   module.def("rungs", &python::rungs);
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
+  module.def(
+      "restricted_inputs",
+      [](const std::string& name, const Problem& problem) {
+        return restricted_inputs(ladder(name), problem);
+      },
+      "ladder"_a, "problem"_a);
+  module.def(
+      "require_valid_values",
+      [](const std::string& name, const Problem& problem, const python::Given& given,
+         const Rulebook* book) { python::inputs_of(ladder(name), problem, given, book); },
+      "ladder"_a, "problem"_a, "arrays"_a, "rulebook"_a.none());
   module.def("run", &python::run, "ladder"_a, "rung"_a, "where"_a, "problem"_a, "arrays"_a,
              "rulebook"_a.none());
 }

@@ -294,8 +294,25 @@ class Calls(unittest.TestCase):
         numpy.testing.assert_array_equal(convladder.conv2d(w=self.w, x=self.x), convladder.conv2d(self.x, self.w))
         self.assertEqual(convladder.tile_map(map="grouped", tiles_m=3, tiles_n=4).shape, (12, 6))
 
-    def test_the_cpus_choice_does_not_save_multiplications(self):
-        self.assertNotIn("winograd", convladder.conv2d(self.x, self.w, where="cpu").rung)
+    def test_transforms_are_chosen_only_where_they_are_allowed(self):
+        ladders = {"conv2d": (convladder.conv2d, self.x, self.w),
+                   "conv2d_dgrad": (convladder.conv2d_dgrad, whole_numbers((1, 4, 10, 38), 3), self.w, self.x.shape),
+                   "conv2d_wgrad": (convladder.conv2d_wgrad, self.x, whole_numbers((1, 4, 10, 38), 3), 3)}
+        for ladder, (function, *arguments) in ladders.items():
+            rows = {row["name"]: row for row in convladder.rungs() if row["ladder"] == ladder}
+            transforms = {name for name in rows if "winograd" in name or "/fft" in name}
+            self.assertEqual({name for name in rows if rows[name]["transforms"]}, transforms)
+            for where in ("cpu", "emulated"):
+                there = {name for name in rows if where in rows[name]["where"]}
+                self.assertEqual(set(_run.candidates(ladder, where)), there - transforms)
+                self.assertEqual(set(_run.candidates(ladder, where, allow_transforms=True)), there)
+                call = function.prepare(*arguments)
+                self.assertNotIn(_run.choose(call, None, where)[0], transforms)
+                call = function.prepare(*arguments, allow_transforms=True)
+                first = next(name for name in _run.candidates(ladder, where, allow_transforms=True)
+                             if _run._core.declines(ladder, name, where, call.problem) is None)
+                self.assertEqual(_run.choose(call, None, where)[0], first)
+        self.assertIn("winograd", convladder.conv2d(self.x, self.w, rung="winograd_points", where="cpu").rung)
 
     def test_the_last_word_of_a_name_is_enough(self):
         self.assertEqual(convladder.conv2d(self.x, self.w, rung="direct", where="cpu").rung, "cpu_reference/conv2d/direct")
@@ -417,6 +434,322 @@ class InPlace(unittest.TestCase):
                 _run.run_in_place(dataclasses.replace(call, arrays={**call.arrays, name: wrong}),
                                   "cuda_naive/conv2d/direct", OfTheHost, "emulated")
             self.assertEqual(caught.exception.parameter, name, str(caught.exception))
+
+
+def stub():
+    """The annotations of every function's parameters, as __init__.pyi has them: function -> {parameter: annotation}."""
+    path = pathlib.Path(convladder.__file__).parent / "__init__.pyi"
+    functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
+    return {node.name: {each.arg: ast.unparse(each.annotation) for each in node.args.args + node.args.kwonlyargs}
+            for node in functions if node.name not in ("compare", "rungs")}
+
+
+def examples():
+    """A call of every function in which every parameter has a value: function -> {parameter: value}."""
+    x, w, dy = whole_numbers((2, 4, 6, 7), 1), whole_numbers((4, 2, 3, 3), 2), whole_numbers((2, 4, 6, 7), 3)
+    conv = dict(pad=1, stride=1, dilation=1, groups=2, dtype="float32", precision="fp32", allow_transforms=False)
+    windows = dict(kernel=(3, 3), pad=(0, 1, 2, 3), stride=1, dilation=1)
+    coords = numpy.array([[0, 0, 0], [0, 1, 3], [1, 2, 2], [1, 3, 3]], numpy.int64)
+    grid = dict(coords=coords, shape=(4, 5), batch=2)
+    book = convladder.rulebook(coords, (4, 5), mode="strided", kernel=2, stride=2)
+    features, weights = whole_numbers((4, 3), 4), whole_numbers((4, 3, 2), 5)
+    sparse = dict(book=book, dtype="float32", precision="fp32")
+    y, argmax = convladder.sparse_max_pool(features, book)
+    calls = {
+        "conv2d": dict(x=x, w=w, bias=whole_numbers(4, 6), activation="relu", **conv),
+        "conv2d_dgrad": dict(dy=dy, w=w, x_shape=x.shape, **conv),
+        "conv2d_wgrad": dict(x=x, dy=dy, kernel=3, **conv),
+        "im2col": dict(x=x, **windows),
+        "col2im": dict(col=convladder.im2col(x, **windows), x_shape=x.shape, **windows),
+        "gemm": dict(a=x[0, 0], b=x[0, 0].T, bias=whole_numbers(6, 1), activation="relu", map="row_major",
+                     dtype="float32", precision="fp32"),
+        "fft": dict(x=whole_numbers((2, 4, 8, 2), 7), direction="forward", ring="mersenne", input="complex"),
+        "tile_map": dict(map="split_k", tiles_m=3, tiles_n=4, k_steps=5, splits=2, batch=1, blocks=4, group_rows=2),
+        "rulebook": dict(**grid, mode="transposed", kernel=3, stride=2, pad=1, dilation=1, out_padding=1),
+        "sparse_conv": dict(features=features, weights=weights, bias=whole_numbers(2, 8), activation="relu", **sparse),
+        "sparse_dgrad": dict(dy=whole_numbers((book.outputs, 2), 9), weights=weights, **sparse),
+        "sparse_wgrad": dict(features=features, dy=whole_numbers((book.outputs, 2), 9), **sparse),
+        "sparse_max_pool": dict(features=features, book=book),
+        "sparse_max_pool_dgrad": dict(dy=numpy.asarray(y), argmax=numpy.asarray(argmax, numpy.uint64), book=book),
+        "sparse_to_dense": dict(features=features, **grid),
+        "voxelize": dict(points=whole_numbers((9, 4), 1), voxel=2, range=(-8, -8, -8, 8, 8, 8))}
+    return {name: dict(**call, rung=None, where="cpu") for name, call in calls.items()}
+
+
+# Of index arrays: one more than each column's largest element, and whether an element may be repeated.
+EXTENTS = {"coords": (2, 4, 5), "argmax": (4, 4, 4)}
+NO_NUMBERS = (None, "2", 1.5, float("nan"), float("inf"), True, 2**31, -2**31, 2**40, -2**70, 1j, object(), b"1", {1}, numpy.float32(1))
+
+
+def wrong_arrays(right):
+    """Values that are no array of floats with as many axes as `right`."""
+    beyond = right.astype(numpy.float64)
+    beyond.flat[-1] = 1e300
+    return (None, "array", 3.0, [[1.0], [1.0, 2.0]], right[None][None], right.astype(complex), right.astype(numpy.int32),
+            right > 0, right.astype(object), right.astype(str), numpy.ma.masked_equal(right, 0), numpy.ma.masked_array(right), beyond)
+
+
+def wrong_indices(right, extents):
+    """Arrays of the shape of `right` with an element that is no index, or that are of other types."""
+    for row in range(len(right)):
+        for column, extent in enumerate(extents):
+            for value in (-1, -2**31, -2**40, extent, 10**9, 2**31 - 1, 2**31, 2**32 + 1, 2**63 - 1):
+                wrong = right.astype(numpy.int64)
+                wrong[row, column] = value
+                yield wrong
+    top = right.astype(numpy.uint64)
+    top[0, -1] = 2**64 - 1
+    lost = right.astype(numpy.float64)
+    lost[0, -1] = numpy.nan
+    yield from (top, lost, right.astype(numpy.float32), right > 0, right.astype(object), right.astype(str), right.astype(complex),
+                numpy.ma.masked_equal(right, 0), right[None], right[:, 0], None, "indices", 3, [[1, 2], [1]])
+
+
+def wrong_values(name, annotation, right):
+    """Values that no parameter of that annotation may have. @param right one that it has in the example"""
+    optional = annotation.startswith("Optional[")
+    kind = annotation[len("Optional["):-1] if optional else annotation
+    if kind == "Indices":
+        values = list(wrong_indices(right, EXTENTS[name]))
+        if name == "coords":
+            values += [numpy.concatenate([right[:-1], right[first:first + 1]]) for first in range(len(right) - 1)]
+    elif kind == "Array":
+        values = wrong_arrays(right)
+    elif kind == "int":
+        values = (*NO_NUMBERS, [1, 2], numpy.array([1, 2]), -1)
+    elif kind == "Number":
+        values = (*NO_NUMBERS, [1] * 7, [], [1, None], [1, 2.5], [[1, 2], [1]], [[1, 2], [3, 4]], numpy.ones((2, 2), int), -1, [1, 2**31])
+    elif kind == "Sequence[int]":
+        values = (*NO_NUMBERS, 3, [1] * 7, [], [None] * len(right), [1.5, *right[1:]], [-1, *right[1:]], [2**31, *right[1:]],
+                  [[1, 2], [1]], "12")
+    elif kind == "Sequence[float]" or kind == "Union[float, Sequence[float]]":
+        several = list(right) if kind == "Sequence[float]" else [right] * 3
+        values = (None, "2", float("nan"), float("-inf"), True, 1e300, 1j, object(), -1, 0, [1, 2], [1] * 7, [],
+                  ["1", *several[1:]], [float("nan"), *several[1:]], [10**400, *several[1:]], [None, *several[1:]])
+    elif kind == "bool":
+        values = (None, 1, "yes", numpy.zeros(2))
+    elif kind == "Rulebook":
+        values = (None, 3, "book", right.pairs)
+    elif kind == "Any":  # a type of elements
+        values = (3, "float99", numpy.int32, ["float32"], b"float32")
+    elif kind == "str" or kind == "Where" or kind == "Precision" or kind.startswith("Literal["):
+        values = (3, "nonsense", "", b"fp32", ["fp32"], object(), "\ud800", "a\0b", numpy.zeros(2))
+    else:
+        raise AssertionError(f"{name}: {annotation}: what must not be passed there?")
+    return [value for value in (None, *values) if value is not None or not (optional or kind == "Any")]
+
+
+class WrongValues(unittest.TestCase):
+    """Every parameter of every function, with values that it must refuse. The stub tells the parameters and their kinds, so
+    that a new one fails here until it has an example."""
+
+    def calls(self, function, in_place):
+        """The ways to call it, by name."""
+        ways = {where: lambda where=where, **options: function(**{**options, "where": where}) for where in ("cpu", "emulated")}
+        if in_place:
+            def emulated(rung, where, **options):
+                call = function.prepare(**options)
+                rungs = [row["name"] for row in convladder.rungs() if row["ladder"] == call.ladder and "emulated" in row["where"]]
+                with _run.as_called(call.names, call.sizes):
+                    return _run.run_in_place(call, rungs[0], OfTheHost, "emulated")
+            ways["in place"] = emulated
+        return ways
+
+    def assert_refused(self, call, options, name, wrong):
+        with self.assertRaises(convladder.BadInput) as caught:
+            call(**{**options, name: wrong})
+        self.assertEqual(caught.exception.parameter, name, str(caught.exception))
+        self.assertNotIn("\n", str(caught.exception))
+
+    def test_examples_have_all_parameters_and_are_right(self):
+        self.assertEqual(sorted(stub()), sorted(examples()))
+        for name, options in examples().items():
+            self.assertEqual(set(stub()[name]), set(options), name)
+            for call in self.calls(getattr(convladder, name), in_place=False).values():
+                call(**options)
+
+    def test_wrong_values_are_refused_by_their_parameters_name(self):
+        for function, options in examples().items():
+            for name, annotation in stub()[function].items():
+                for wrong in wrong_values(name, annotation, options[name]):
+                    with self.subTest(function=function, parameter=name, wrong=repr(wrong)):
+                        self.assert_refused(getattr(convladder, function), options, name, wrong)
+
+    def test_wrong_indices_are_refused_wherever_a_rung_runs(self):
+        met = set()
+        for function, options in examples().items():
+            for name, annotation in stub()[function].items():
+                if annotation != "Indices":
+                    continue
+                met.add(name)
+                for way, call in self.calls(getattr(convladder, function), in_place=function != "rulebook").items():
+                    for wrong in wrong_values(name, annotation, options[name]):
+                        with self.subTest(function=function, parameter=name, way=way, wrong=repr(wrong)):
+                            self.assert_refused(call, options, name, wrong)
+        self.assertEqual(met, {"coords", "argmax"})
+
+    def test_the_message_names_row_axis_value_and_limit(self):
+        ones = numpy.ones((1, 1), numpy.float32)
+        for coords, words in (([[0, 1000000, 0]], "row 0 (0,1000000,0), where axis 0 must be from 0 to 3 and is 1000000"),
+                              ([[0, 1, 4]], "row 0 (0,1,4), where axis 1 must be from 0 to 3 and is 4"),
+                              ([[0, 2**32 + 1, 1]], "coords = 4294967297: coords[0, 1] does not fit int32")):
+            for call in (lambda coords: convladder.sparse_to_dense(ones, coords, (4, 4)),
+                         lambda coords: convladder.rulebook(coords, (4, 4))):
+                with self.assertRaises(convladder.BadInput) as caught:
+                    call(numpy.array(coords))
+                self.assertIn(words, str(caught.exception))
+        options = examples()["sparse_max_pool_dgrad"]
+        for value, words in ((77, "argmax = 77: argmax[m=1, c=2] must be an input row, 0 to 3"),
+                             (0, "argmax[m=1, c=2] must be one of the input rows that its output row meets")):
+            argmax = options["argmax"].copy()
+            argmax[1, 2] = value
+            with self.assertRaises(convladder.BadInput) as caught:
+                convladder.sparse_max_pool_dgrad(**{**options, "argmax": argmax})
+            self.assertIn(words, str(caught.exception))
+
+    def test_compare_refuses_them_as_well(self):
+        x, w = whole_numbers((1, 2, 4, 4), 1), whole_numbers((2, 2, 3, 3), 2)
+        for name, wrong in (("where", 3), ("where", ["cpu", 3]), ("where", "moon"), ("rungs", 3), ("rungs", ["nonsense"]),
+                            ("pad", 2**40), ("allow_transforms", 3)):
+            with self.subTest(name=name, wrong=wrong):
+                self.assert_refused(lambda **options: convladder.compare(convladder.conv2d, x, w, **options), {}, name, wrong)
+        for wrong in (w[:, :1], w.astype(int)):
+            self.assert_refused(lambda w: convladder.compare(convladder.conv2d, x, w), {}, "w", wrong)
+        for wrong in (None, len):
+            with self.assertRaises(convladder.BadInput) as caught:
+                convladder.compare(wrong, x, w)
+            self.assertEqual(caught.exception.parameter, "function")
+
+    def test_sizes_that_do_not_fit_are_refused_by_the_array_they_are_of(self):
+        x, w = whole_numbers((1, 2, 4, 5), 1), whole_numbers((2, 2, 3, 3), 2)
+        book = examples()["sparse_conv"]["book"]
+        features = numpy.zeros((4, 0), numpy.float32)
+        for parameter, call in (
+                ("w", lambda: convladder.conv2d(x[:, :, :2], w)), ("w", lambda: convladder.conv2d(x, w[:, :, :0])),
+                ("w", lambda: convladder.conv2d(x, w[:0])), ("x", lambda: convladder.conv2d(x[:, :0], w)),
+                ("x", lambda: convladder.conv2d(x[:, :, :, :0], w)), ("pad", lambda: convladder.conv2d(x, w, pad=2**31 - 1)),
+                ("x_shape", lambda: convladder.conv2d_dgrad(x, w, (1, 2, 2, 9))),
+                ("x_shape", lambda: convladder.conv2d_dgrad(x, w, (1, 2, 0, 9))),
+                ("kernel", lambda: convladder.conv2d_wgrad(x, x, 9)), ("kernel", lambda: convladder.conv2d_wgrad(x, x, 0)),
+                ("dy", lambda: convladder.conv2d_wgrad(x, x[:, :0], 3)), ("dy", lambda: convladder.conv2d_wgrad(x, x, 3)),
+                ("kernel", lambda: convladder.im2col(x, 9)), ("x", lambda: convladder.im2col(x[:, :0], 2)),
+                ("x", lambda: convladder.im2col(x[:, :, :0], 2)), ("x_shape", lambda: convladder.col2im(x[0], (1, 2, 0), 2)),
+                ("pad", lambda: convladder.im2col(x, 2, pad=2**31 - 1)), ("a", lambda: convladder.gemm(x[0, 0, :, :0], x[0, 0, :0])),
+                ("b", lambda: convladder.gemm(x[0, 0], x[0, 0].T[:, :0])), ("x", lambda: convladder.fft(x[0, :, :0])),
+                ("x", lambda: convladder.fft(x[0], ring="mersenne", input="real")),
+                ("features", lambda: convladder.sparse_conv(features, whole_numbers((4, 0, 2), 1), book)),
+                ("weights", lambda: convladder.sparse_conv(whole_numbers((4, 3), 1), whole_numbers((4, 3, 0), 1), book)),
+                ("weights", lambda: convladder.sparse_dgrad(whole_numbers((2, 3), 1), whole_numbers((4, 0, 3), 1), book)),
+                ("dy", lambda: convladder.sparse_wgrad(whole_numbers((4, 3), 1), whole_numbers((2, 0), 1), book)),
+                ("features", lambda: convladder.sparse_max_pool(features, book)),
+                ("points", lambda: convladder.voxelize(x[0, 0], 1, (0, 0, 0, 1, 1, 1))),
+                ("voxel", lambda: convladder.voxelize(x[0, 0, :, :3], 1e-7, (0, 0, 0, 1, 1, 1))),
+                ("tiles_m", lambda: convladder.tile_map("row_major", 2**30, 2**30)),
+                ("shape", lambda: convladder.rulebook(numpy.zeros((1, 5), int), (2**31 - 1,) * 4)),
+                ("coords", lambda: convladder.sparse_to_dense(x[0, 0, :1], numpy.array([[2**31 - 1, 0]]), (4,))),
+                ("coords", lambda: convladder.sparse_to_dense(x[0, 0, :1], numpy.array([[10**9, 0]]), (10**6,)))):
+            with self.subTest(parameter), self.assertRaises(convladder.BadInput) as caught:
+                call()
+            self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+
+    def test_whole_numbers_of_other_types_are_taken(self):
+        x, w = whole_numbers((1, 2, 6, 6), 1), whole_numbers((2, 2, 3, 3), 2)
+        right = convladder.conv2d(x, w, pad=1)
+        for one in (numpy.int8(1), numpy.uint64(1), numpy.array(1), [numpy.int16(1), 1], numpy.array([1, 1]), (1, 1, 1, 1), range(1, 2)):
+            if not isinstance(one, range):
+                numpy.testing.assert_array_equal(convladder.conv2d(x, w, pad=one), right)
+        coords, features = numpy.array([[0, 1, 3], [1, 0, 2]]), whole_numbers((2, 3), 1)
+        right = convladder.sparse_to_dense(features, coords, (4, 4))
+        for dtype in "bBhHiIlLqQ":
+            numpy.testing.assert_array_equal(convladder.sparse_to_dense(features, coords.astype(dtype), (4, 4)), right)
+            big_endian = coords.astype(numpy.dtype(dtype).newbyteorder(">"))
+            numpy.testing.assert_array_equal(convladder.sparse_to_dense(features, big_endian, [numpy.int8(4), 4]), right)
+
+    @given(st.data(), st.lists(st.integers(1, 4), min_size=1, max_size=4), st.integers(0, 6), st.sampled_from("bhilq"),
+           st.sampled_from(["cpu", "emulated", "in place"]))
+    def test_sites_are_taken_where_they_are_inside_and_distinct(self, data, shape, sites, dtype, way):
+        extents = (2, *shape)
+        most = data.draw(st.sampled_from([0, 0, 0, 1, 100]))
+        rows = [[data.draw(st.integers(-most, extent - 1 + most)) for extent in extents] for _ in range(sites)]
+        coords, features = numpy.array(rows, dtype).reshape(sites, len(extents)), whole_numbers((sites, 2), 1)
+        right = numpy.zeros((2, 2, *shape), numpy.float32)
+        options = dict(features=features, coords=coords, shape=shape, batch=2, rung=None, where="cpu")
+        call = self.calls(convladder.sparse_to_dense, in_place=True)[way]
+        if (coords < 0).any() or (coords >= extents).any() or len(set(map(tuple, rows))) < sites:
+            self.assert_refused(call, options, "coords", coords)
+            self.assert_refused(convladder.rulebook, dict(shape=shape, batch=2), "coords", coords)
+        else:
+            for (n, *at), row in zip(rows, features):
+                right[(n, slice(None), *at)] = row
+            convladder.rulebook(coords, shape, batch=2)
+            if way == "in place":  # the kernels there fill their output first, which only CUDA's own memory allows
+                _run._require_valid_values(convladder.sparse_to_dense.prepare(features, coords, shape, batch=2))
+            else:
+                numpy.testing.assert_array_equal(call(**options), right)
+
+    @given(st.data(), sites(), st.sampled_from(["subm", "strided", "inverse"]), st.sampled_from(["cpu", "emulated", "in place"]))
+    def test_winners_are_taken_where_their_output_meets_them(self, data, drawn, mode, way):
+        coords, shape = drawn
+        book = convladder.rulebook(coords, shape, mode=mode, kernel=3, batch=2, **({} if mode == "subm" else {"stride": 4}))
+        argmax = numpy.full((book.outputs, 2), -1, numpy.int32)
+        for row, met in enumerate(book.table().T):
+            for channel in range(2):
+                argmax[row, channel] = data.draw(st.sampled_from(sorted(met[met >= 0]) or [-1]))
+        if argmax.size and data.draw(st.booleans()):
+            argmax.flat[data.draw(st.integers(0, argmax.size - 1))] = data.draw(st.integers(-2, book.inputs + 1))
+        dy = whole_numbers(argmax.shape, 3)
+        options = dict(dy=dy, argmax=argmax, book=book, rung=None, where="cpu")
+        call = self.calls(convladder.sparse_max_pool_dgrad, in_place=True)[way]
+        table = book.table()
+        if all(winner in (set(table[:, row]) - {-1} or {-1}) for (row, _), winner in numpy.ndenumerate(argmax)):
+            right = numpy.zeros((book.inputs, 2), numpy.float32)
+            for (row, channel), winner in numpy.ndenumerate(argmax):
+                if winner >= 0:
+                    right[winner, channel] += dy[row, channel]
+            if way == "in place":  # as above
+                _run._require_valid_values(convladder.sparse_max_pool_dgrad.prepare(dy, argmax, book))
+            else:
+                numpy.testing.assert_array_equal(call(**options), right)
+        else:
+            self.assert_refused(call, options, "argmax", argmax)
+
+    @given(st.lists(st.one_of(st.floats(width=32), st.integers(-2**24, 2**24).map(float), st.sampled_from([0.5, 2.0**24, -2.0**31, 2.0**33, 1e30])),
+                    min_size=8, max_size=8), st.sampled_from(["cpu", "emulated", "in place"]))
+    def test_the_ring_has_whole_numbers_alone(self, numbers, way):
+        x = numpy.array(numbers, numpy.float32).reshape(1, 4, 2)
+        options = dict(x=x, ring="mersenne", rung=None, where="cpu")
+        call = self.calls(convladder.fft, in_place=True)[way]
+        if all(abs(number) <= 2**24 and number == int(number) for number in x.flat):
+            found = call(**options)
+            found = found["y"] if way == "in place" else found
+            rows = convladder.compare(convladder.fft, x, ring="mersenne")
+            self.assertEqual({row.max_error for row in rows if row.status == "ran"}, {0})
+            re, im = x[0].astype(int).sum(0) % (2**17 - 1)  # the frequency 0
+            self.assertEqual(found[0, 0].tolist(), [re, im])
+        else:
+            self.assert_refused(call, options, "x", x)
+
+    @given(st.floats(width=32), st.sampled_from(["float16", "bfloat16"]), st.sampled_from("ab"))
+    def test_numbers_must_fit_the_type(self, number, dtype, name):
+        factors = {"a": numpy.ones((1, 1), numpy.float32), "b": numpy.ones((1, 1), numpy.float32)}
+        factors[name][0, 0] = number
+        with numpy.errstate(over="ignore"):
+            beyond = numpy.isinf(numpy.float16(number)) if dtype == "float16" else abs(number) >= 2.0**128 - 2.0**119
+        if beyond and numpy.isfinite(number):
+            self.assert_refused(lambda **options: convladder.gemm(dtype=dtype, **options), factors, name, factors[name])
+        else:
+            c = convladder.gemm(dtype=dtype, **factors)
+            numpy.testing.assert_array_equal(numpy.isfinite(c), numpy.isfinite(number))
+
+    @given(st.one_of(st.integers(), st.floats(), st.text(max_size=3), st.none(), st.booleans(), st.binary(max_size=3),
+                     st.lists(st.one_of(st.integers(-3, 2**33), st.floats(), st.none()), max_size=5), st.complex_numbers()))
+    def test_numbers_of_any_kind_are_taken_or_refused(self, value):
+        x, w = numpy.zeros((0, 1, 3, 3), numpy.float32), numpy.ones((1, 1, 1, 1), numpy.float32)
+        is_size = lambda number: type(number) is int and 0 <= number < 2**30
+        if is_size(value) or isinstance(value, list) and len(value) in (2, 4) and all(map(is_size, value)):
+            self.assertEqual(len(convladder.conv2d(x, w, pad=value)), 0)
+        else:
+            self.assert_refused(convladder.conv2d, dict(x=x, w=w), "pad", value)
 
 
 if __name__ == "__main__":

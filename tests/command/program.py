@@ -110,5 +110,7 @@ class ProgramTest(unittest.TestCase):
         for part in says:
             self.assertIn(part, result.stderr, message)
         self.assertNotIn("\x1b", result.stderr, "colours in a pipe")
+        self.assertEqual(result.stdout, "", "something was printed before the error")
+        self.assertNotRegex(lines[0].partition(": ")[2].partition(": ")[0], r" = [^,(]* = ", "a parameter has one value")
         self.assertEqual(sorted(self.folder.rglob("*")), before, "something was written")
         return result

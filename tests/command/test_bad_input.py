@@ -9,7 +9,7 @@ import unittest
 
 import numpy as np
 
-from program import HAS_GPU, SMALL_GEMM, ProgramTest
+from program import AGREE, BAD_INPUT, HAS_GPU, SMALL_GEMM, ProgramTest, run
 from sparse_problems import SparseTest
 
 
@@ -113,6 +113,72 @@ class BadWords(ProgramTest):
         self.bad_input("list", "--json", file / "below.json", says=["json"])
 
 
+class BadNumbers(ProgramTest):
+    """Arrays with numbers that a problem cannot have: refused before a table begins."""
+
+    def refuse(self, ladder, name, array, *words, says):
+        with self.subTest(ladder=ladder, words=words, says=says):
+            path = self.write(f"{name}.npy", array)
+            self.bad_input("compare", ladder, f"--{name}", path, *words, "--save", self.folder / "out", "--json",
+                           self.folder / "out.json", says=says)
+
+    def test_the_ring_has_whole_numbers_up_to_2_to_the_24(self):
+        lines, planes = np.zeros((2, 8, 2), np.float32), np.zeros((1, 4, 8), np.float32)
+        for value in (0.5, -1e-40, 2.0**24 + 2, -2.0**31, 2.0**33, 1e30):
+            for x, place, words in ((lines, (1, 3, 1), []), (planes, (0, 3, 7), ["--input", "real"])):
+                x = x.copy()
+                x[place] = value
+                for more in ([], ["--data", "integer"], ["--backend", "cpu"]):
+                    self.refuse("fft", "x", x, "--ring", "mersenne", *words, *more, says=["x = ", "whole number", "2^24", str(place[-1])])
+        lines[:] = self.rng.integers(-2**24, 2**24, lines.shape, endpoint=True)
+        lines[0, 0], lines[1, 7] = 2.0**24, -2.0**24
+        self.agree("compare", "fft", "--ring", "mersenne", "--x", self.write("x.npy", lines))
+
+    def test_numbers_that_do_not_fit_the_type(self):
+        x = np.zeros((1, 2, 4, 5), np.float32)
+        x[0, 1, 2, 3] = 70000
+        large = x.copy()
+        large[0, 1, 2, 3] = 3.4028235e38
+        for array, dtype, says in ((x, "fp16", ["x = 70000", "n=0, c=1, h=2, w=3", "float16", "65504"]),
+                                   (-x, "fp16", ["x = -70000"]), (large, "fp16", ["float16"]),
+                                   (large, "bf16", ["x = 3.40282", "n=0, c=1, h=2, w=3", "bfloat16", "3.38953"])):
+            for ladder in ("conv2d", "conv2d_wgrad"):
+                self.refuse(ladder, "x", array, "--dtype", dtype, says=says)
+        self.refuse("gemm", "b", x[0, 1], "--dtype", "fp16", says=["b = 70000", "k=2, n=3", "65504"])
+        self.refuse("sparse_conv", "features", np.full((3, 2), 7e4, np.float32), "--dtype", "fp16", "--coords",
+                    self.write("coords.npy", np.array([[0, 1], [0, 2], [0, 3]], np.int32)), says=["features = 70000", "65504"])
+        x[0, 1, 2, 3] = 65504
+        self.agree("compare", "conv2d", "--x", self.write("x.npy", x), "--dtype", "fp16", "--rung", "cpu*", "--k", 1)
+
+    def test_sums_that_do_not_fit(self):
+        self.refuse("gemm", "a", np.full((2, 4), 3e38, np.float32), "--b", self.write("b.npy", np.full((4, 2), 2, np.float32)),
+                    says=["c = ", "too large"])
+
+    def test_points_in_three_axes_are_real_or_have_two_parts(self):
+        for shape, hint in (((2, 8, 4), True), ((2, 8, 1), True), ((2, 4, 8, 3), False)):
+            result = self.bad_input("compare", "fft", "--x", self.write("x.npy", np.zeros(shape, np.float32)), says=["x.npy", "real and an imaginary part"])
+            self.assertEqual("--input real" in result.stderr, hint)
+        self.agree("compare", "fft", "--x", self.write("x.npy", np.zeros((2, 8, 4), np.float32)), "--input", "real", "--backend", "cpu")
+
+    def test_an_intensity_that_is_none_has_one_name(self):
+        points = self.write("p.npy", np.array([[0.5, 0.5, 0.5, np.nan]], np.float32))
+        result = run("compare", "voxelize", "--points", points, "--voxel", 1, "--range", "0,0,0,1,1,1", "--backend", "cpu")
+        self.assertIn(result.returncode, (AGREE, BAD_INPUT))
+        self.assertNotRegex(result.stderr, r" = .* = ")
+
+    def test_paddings_of_columns(self):
+        for rank, sizes in ((1, "9"), (2, "9,8"), (3, "5,6,7")):
+            for count in range(1, 8):
+                words = ["im2col", "--size", sizes, "--backend", "cpu", "--pad", ",".join("1" * count)]
+                if count in (1, rank, 2 * rank):
+                    self.agree("compare", *words)
+                else:
+                    self.bad_input("compare", *words, says=["pad = "])
+        self.bad_input("compare", "im2col", "--size", "9", "--pad", 2**31 - 1, says=["pad (width) = ", "2^31"])
+        self.bad_input("compare", "conv2d", "--pad", 2**31 - 1, says=["pad = ", "2^31"])
+        self.assertIn("before,after of each axis", run("compare", "--help").stdout)
+
+
 class BadSparse(SparseTest):
     """Sparse problems that make no sense: each refused in a line that names the culprit."""
 
@@ -170,8 +236,9 @@ class BadSparse(SparseTest):
         for rows, words, says in (
                 ([[0, 1, 2], [0, 3, 4], [0, 1, 2], [0, 1, 2]], [], ["2 of 4", "row 2", "0,1,2"]),
                 ([[0, 1, 2], [0, -3, 4], [0, 1, -2]], [], ["2 of 3", "row 1", "0,-3,4"]),
-                ([[0, 1, 2], [0, 3, 9]], ["--shape", "9,9"], ["1 of 2", "row 1", "0,3,9"]),
-                ([[0, 1, 2], [2, 3, 4]], ["--batch", 2], ["1 of 2", "row 1", "2,3,4"]),
+                ([[0, 1, 2], [0, 3, 9]], ["--shape", "9,9"], ["1 of 2", "row 1", "0,3,9", "axis 1", "from 0 to 8 and is 9"]),
+                ([[0, 1, 2], [2, 3, 4]], ["--batch", 2], ["1 of 2", "row 1", "2,3,4", "batch id", "from 0 to 1 and is 2"]),
+                ([[0, 1000000, 0]], ["--shape", "4,4"], ["row 0", "axis 0", "from 0 to 3 and is 1000000"]),
                 ([[-1, 1, 2]], [], ["1 of 1", "-1,1,2"]),
                 ([[0, 2**31 - 1]], [], ["2147483647"]),
                 ([[0, 1, 2]], ["--shape", "3"], ["shape = 3"]),
@@ -180,7 +247,8 @@ class BadSparse(SparseTest):
                 ([[0, 1, 2, 3, 4, 5]], [], ["coords.npy", "6 columns"]),
                 ([[[0, 1]]], [], ["coords.npy", "3 axes"])):
             self.refuse("--coords", self.coords(rows), *words, says=says)
-            self.refuse("--coords", self.coords(rows), *words, says=says, ladder="sparse_conv")
+            for ladder in ("sparse_conv", "sparse_to_dense", "sparse_max_pool_dgrad"):
+                self.refuse("--coords", self.coords(rows), *words, says=says, ladder=ladder)
         for dtype in (np.float32, np.float64):
             self.refuse("--coords", self.coords([[0, 1]], dtype),
                         says=["coords.npy", np.dtype(dtype).name, "int32"])

@@ -1,0 +1,207 @@
+"""What callers pass, as the core takes it: every parameter of every function is converted here, or checked by the core.
+Whatever does not fit raises BadInput, whose message begins with the parameter's name.
+"""
+import contextlib
+import operator
+import re
+import reprlib
+
+import numpy
+
+from . import _core
+from ._tensors import element_type, on_gpu, to_host
+
+_MOST = 2**31 - 1  # sizes and indices are int32
+_LARGEST = float(numpy.finfo(numpy.float32).max)
+
+
+def shown(value):
+    """The value in a message: short, and in one line."""
+    return " ".join(reprlib.repr(value).split())
+
+
+def refused(name, value, rule):
+    return _core.BadInput(f"{name} = {shown(value)}: {rule}")
+
+
+@contextlib.contextmanager
+def as_called(arrays={}, sizes={}):
+    """Errors of what is within name the caller's parameters, by the names that the core has for them.
+    @param arrays that are called otherwise there; their names are exchanged
+    @param sizes of the caller's parameters: the parameter is put in front, "x: h = 0: must be at least 1"
+    """
+    try:
+        yield
+    except _core.BadInput as error:
+        found = re.match(r"[\w-]+", str(error))
+        name = found.group() if found else ""
+        if name in arrays:
+            raise _core.BadInput(arrays[name] + str(error)[len(name):]) from None
+        if name in sizes:
+            raise _core.BadInput(f"{sizes[name]}: {error}") from None
+        raise
+
+
+# --- Numbers
+
+def integer(name, value, rule="it must be a whole number"):
+    """A whole number of 32 bits. @raises BadInput"""
+    try:
+        if isinstance(value, (bool, numpy.bool_)):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise refused(name, value, rule) from None
+    if not -_MOST <= number <= _MOST:
+        raise refused(name, value, "it must be less than 2^31 and more than -2^31")
+    return number
+
+
+def _items(value):
+    """The elements of a list; None if it is none, or a nested one of which NumPy makes no array."""
+    try:
+        return list(value) if numpy.ndim(value) == 1 else None
+    except (TypeError, ValueError):
+        return None
+
+
+def each(name, value, count):
+    """`count` whole numbers, of one number or of as many. @raises BadInput"""
+    rule = "it must be a whole number" + (f", or {count} of them" if count > 1 else "")
+    items = _items(value)
+    if items is None:
+        return [integer(name, value, rule)] * count
+    if len(items) != count:
+        raise refused(name, value, rule)
+    return [integer(name, item, rule) for item in items]
+
+
+def integers(name, value, counts):
+    """A list of whole numbers, as many as one of `counts`. @raises BadInput"""
+    rule = f"it must be a list of {' or '.join(map(str, counts))} whole numbers"
+    items = _items(value)
+    if items is None or len(items) not in counts:
+        raise refused(name, value, rule)
+    return [integer(name, item, rule) for item in items]
+
+
+def padding(value, axes):
+    """Before and after for each axis: of one number, one an axis, or both of each. @raises BadInput"""
+    items = _items(value)
+    if items is not None and len(items) == 2 * axes:
+        return each("pad", value, 2 * axes)
+    return [number for number in each("pad", value, axes) for _ in range(2)]
+
+
+def reals(name, value, counts):
+    """Finite numbers of float32, as many as one of `counts`; a number that is no list counts as one. @raises BadInput"""
+    rule = f"it must be {' or '.join(map(str, counts))} finite numbers, of float32's range"
+    items = _items(value)
+    items = [value] if items is None else items
+    if len(items) not in counts:
+        raise refused(name, value, rule)
+    numbers = []
+    for item in items:
+        try:
+            if isinstance(item, (bool, numpy.bool_, str, bytes)):
+                raise TypeError
+            number = float(item)
+        except (TypeError, ValueError, OverflowError):
+            raise refused(name, value, rule) from None
+        if not abs(number) <= _LARGEST:  # so written, NaN is refused, too
+            raise refused(name, value, rule)
+        numbers.append(number)
+    return numbers
+
+
+def voxel_size(value):
+    """The side of a voxel along x, y and z, of one number or of three. @raises BadInput"""
+    sides = reals("voxel", value, (1, 3))
+    return sides * (3 // len(sides))
+
+
+# --- Words
+
+def word(value):
+    """A word for the core, which knows those that there are and refuses all others, whatever type they are of."""
+    text = value if isinstance(value, str) else shown(value)
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def flag(name, value):
+    """@raises BadInput"""
+    if not isinstance(value, (bool, numpy.bool_)):
+        raise refused(name, value, "it must be True or False")
+    return bool(value)
+
+
+def words(name, value):
+    """A list of words, of one or of several. @raises BadInput"""
+    items = [value] if isinstance(value, str) else value if isinstance(value, (list, tuple, set, frozenset)) else [None]
+    if not all(isinstance(item, str) for item in items):
+        raise refused(name, value, "it must be a name, or a list of names")
+    return list(items)
+
+
+def float_type(dtype, *arrays):
+    """The name of `dtype`, if it is given; else that of the arrays' type where all have the same of 16 bits, and float32
+    otherwise."""
+    if dtype is not None:
+        return word(dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype).rpartition(".")[2]))
+    types = {element_type(array) if hasattr(array, "dtype") else "float32" for array in arrays}
+    return types.pop() if types in ({"float16"}, {"bfloat16"}) else "float32"
+
+
+# --- Arrays
+
+def _array(name, value, dimensions, host):
+    """It as an array of so many axes: NumPy's, or a tensor that stays on its GPU unless `host`. @raises BadInput"""
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise _core.BadInput(f"{name} = a masked array: there are no masks here; fill it first: {name}.filled(0)")
+    array = value
+    if host or not on_gpu(value):
+        try:
+            array = to_host(value)
+        except (TypeError, ValueError):
+            raise refused(name, value, "it must be an array, or what NumPy makes one of") from None
+    if array.ndim not in dimensions:
+        raise _core.BadInput(f"{name} = an array of {array.ndim} axes: it must have {' or '.join(map(str, dimensions))}")
+    if any(extent > _MOST for extent in array.shape):
+        raise _core.BadInput(f"{name} = an array of shape {tuple(array.shape)}: each extent must be less than 2^31")
+    return array
+
+
+def floats(name, value, dimensions, host=False):
+    """An array of float32, or of float16 if it is of that, its elements side by side. A tensor on a GPU stays as it is,
+    unless `host`: the core looks at it. @raises BadInput, also for finite numbers beyond float32"""
+    array = _array(name, value, dimensions, host)
+    if on_gpu(array):
+        return array
+    if array.dtype.kind != "f":
+        raise _core.BadInput(f"{name} = elements of type {array.dtype}: they must be float32")
+    if array.dtype == numpy.float16:
+        return numpy.ascontiguousarray(array)
+    with numpy.errstate(over="ignore"):
+        result = numpy.ascontiguousarray(array, numpy.float32)
+    if array.dtype.itemsize > result.dtype.itemsize:
+        beyond = numpy.isfinite(array) & numpy.isinf(result)
+        if beyond.any():
+            place = tuple(map(int, numpy.argwhere(beyond)[0]))
+            raise _core.BadInput(f"{name} = {array[place]}: {name}{list(place)} does not fit float32, whose largest number "
+                                 f"is {_LARGEST:.8g}")
+    return result
+
+
+def indices(name, value, dimensions, host=False):
+    """An array of int32, of any integers that fit, its elements side by side. What they may be, the core checks, also of a
+    tensor on a GPU, which stays there unless `host`. @raises BadInput"""
+    array = _array(name, value, dimensions, host)
+    if on_gpu(array):
+        return array
+    if array.dtype.kind not in "iu":
+        raise _core.BadInput(f"{name} = elements of type {array.dtype}: they must be int32")
+    for at in (array.argmin(), array.argmax()) if array.size else ():
+        place = tuple(map(int, numpy.unravel_index(at, array.shape)))
+        if not -_MOST - 1 <= int(array[place]) <= _MOST:
+            raise _core.BadInput(f"{name} = {array[place]}: {name}{list(place)} does not fit int32, which ends at 2^31 - 1")
+    return numpy.ascontiguousarray(array, numpy.int32)
