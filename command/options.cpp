@@ -48,7 +48,8 @@ constexpr ProblemOption kProblemOptions[] = {
      kSizes},
     {"pad", "P",
      "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0); im2col, col2im: "
-     "one number, one an axis, or before,after of each axis; or same: as many as give input / stride "
+     "one number, one an axis, or before,after of each axis; or same: as many as give input / "
+     "stride "
      "outputs, rounded up",
      kSizes},
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
@@ -61,6 +62,7 @@ constexpr ProblemOption kProblemOptions[] = {
      "fp32 (default), tf32: factors may be rounded to TF32; fp16, bf16, or fp8 (gemm): sums in "
      "float",
      kSizes},
+    {"transpose", "NAME", "gemm: a, b or ab: a is [k][m], b is [n][k]", kSizes},
     {"scale-a", "X", "gemm in fp8: what the numbers of a are multiplied by (default 1)", kSizes},
     {"scale-b", "X", "likewise those of b", kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},
@@ -71,8 +73,8 @@ constexpr ProblemOption kProblemOptions[] = {
      kArrays, true},
     {"dy", "FILE", "gradient of the output [n][k][p][q]; sparse: [output row][cout]", kArrays},
     {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},
-    {"a", "FILE", "left matrix [m][k]", kArrays},
-    {"b", "FILE", "right matrix [k][n]", kArrays},
+    {"a", "FILE", "left matrix [m][k], or several [batch][m][k]", kArrays},
+    {"b", "FILE", "right matrix [k][n], or several [batch][k][n]", kArrays},
     {"into", "FILE", "what the output holds before the run", kArrays},
     {"image", "PNG", "a photograph; each of its channels is filtered by itself", kImage},
     {"filter", "NAME", "sobel, gaussian, laplacian, sharpen or emboss", kImage},
@@ -81,7 +83,9 @@ constexpr ProblemOption kProblemOptions[] = {
     {"request", "NAME", "write, add or none: what happens to the output's old values", kColumns},
     {"tiles", "TM,TN[,STEPS]", "output tiles down and across, steps along k of a tile", kTiles},
     {"splits", "S", "blocks that share a tile (split_k)", kTiles},
-    {"batch", "B", "products; sparse: samples (default: largest batch id + 1)", kTiles},
+    {"batch", "B",
+     "products, side by side (tile_map, gemm); sparse: samples (default: largest batch id + 1)",
+     kTiles},
     {"blocks", "N", "blocks that run at once (stream_k, and the waves of the prediction)", kTiles},
     {"map", "NAME", "the order of the tiles (default: all; gemm, conv2d: row_major)", kTiles},
     {"mode", "NAME", "subm (default), strided, transposed or inverse: where the outputs are",

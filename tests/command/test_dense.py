@@ -376,6 +376,39 @@ class GemmFiles(ProgramTest):
                 c = nearest(a.astype(np.float64) @ b, digits)
                 self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": c}), 5)
 
+    def test_transposed_matrices_and_several_products(self):
+        for transpose in (None, "a", "b", "ab"):
+            for batch in (None, 1, 3):
+                for m, n, k in ((5, 7, 3), (33, 40, 24)):
+                    with self.subTest(transpose=transpose, batch=batch, m=m, n=n, k=k):
+                        several = () if batch is None else (batch,)
+                        a, b, bias = integers(self.rng, *several, m, k), integers(self.rng, *several, k, n), integers(self.rng, n)
+                        given_a, given_b = (np.ascontiguousarray(matrix.swapaxes(-1, -2)) if name in (transpose or "") else matrix
+                                            for name, matrix in (("a", a), ("b", b)))
+                        words = ["--a", self.write("a.npy", given_a), "--b", self.write("b.npy", given_b)]
+                        if transpose:
+                            words += ["--transpose", transpose]
+                        c = a.astype(np.float64) @ b
+                        out, report, _ = self.save("gemm", *words)
+                        self.assertGreaterEqual(self.check_saved("gemm", out, report, {"c": c}), 8)
+                        words += ["--bias", self.write("bias.npy", bias), "--activation", "relu"]
+                        for dtype, digits in (("bf16", 8), ("fp8", 24)):
+                            out, report, _ = self.save("gemm", *words, "--dtype", dtype)
+                            self.assertGreaterEqual(self.check_saved(
+                                "gemm", out, report, {"c": nearest(np.maximum(c + bias, 0), digits)}), 2)
+        self.agree("compare", "gemm", "--transpose", "ab", "--batch", 2, "--data", "real", "--map", "split_k")
+
+    def test_transposed_bad_input(self):
+        a, b = self.write("a.npy", integers(self.rng, 2, 5, 3)), self.write("b.npy", integers(self.rng, 3, 3, 4))
+        for words, says in (
+                (["--transpose", "c"], ["transpose = c", "a, b, ab"]), (["--batch", 0], ["batch = 0: must be at least 1"]),
+                (["--a", a, "--b", b], ["batch = 3", "contradicts batch = 2"]),
+                (["--a", a, "--transpose", "a", "--m", 5], ["m = 3", "contradicts m = 5"]),
+                (["--a", a, "--batch", 3], ["batch = 2", "contradicts batch = 3"]),
+                (["--b", self.write("four.npy", integers(self.rng, 1, 1, 2, 2))], ["4 axes", "[k][n] or [batch][k][n]"])):
+            with self.subTest(words=words):
+                self.bad_input("compare", "gemm", *words, says=says)
+
     def test_no_product_to_add(self):
         a, b, bias = integers(self.rng, 5, 0), integers(self.rng, 0, 7), integers(self.rng, 7)
         words = ["--a", self.write("a.npy", a), "--b", self.write("b.npy", b)]
