@@ -2,6 +2,7 @@
 /// @brief fft, two real lines are transformed as one complex line, and taken apart afterwards.
 ///
 /// - Before: stockham.cpp
+/// - After: real_pairs_inverse.cpp
 ///
 /// **The idea.** The frequencies of a real line come twice: number L - k is the conjugate of number
 /// k, so that L/2 + 1 of them are enough, and half of a complex transform is for nothing. Let the

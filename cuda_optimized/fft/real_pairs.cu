@@ -2,6 +2,7 @@
 /// @brief fft, two real lines are transformed as one complex line, and taken apart in registers.
 ///
 /// - Before: registers.cu
+/// - After: real_pairs_inverse.cu
 /// - The same maths: cpu_reference/fft/real_pairs.cpp
 ///
 /// **The idea.** Two real lines a and b are one complex line a + i b: real parts are read from one,
