@@ -4,6 +4,7 @@
 
 #include "core/array.hpp"
 #include "core/error.hpp"
+#include "core/fft_to_real.hpp"
 
 namespace convladder {
 namespace {
@@ -54,7 +55,7 @@ Signature fft_signature(const FftProblem& p) {
     axes += "c";
   }
   const std::string axes_of_frequencies = p.has_planes() ? "nuvc" : "nkc";
-  if (p.is_to_real()) {
+  if (is_to_real(p)) {
     return {{{"x", axes_of_frequencies, frequencies, DType::f32}},
             {{"y", axes, points, DType::f32}}};
   }

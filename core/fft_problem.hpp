@@ -64,8 +64,6 @@ struct FftProblem {
   HOST_DEVICE constexpr bool has_planes() const { return H > 0; }
   /// Whether the points are real: x, or of the inverse transform y.
   HOST_DEVICE constexpr bool is_real() const { return input == FftInput::real; }
-  /// Whether x holds frequencies and y real points.
-  HOST_DEVICE constexpr bool is_to_real() const { return is_real() && exchanges(); }
   /// Lines that are transformed together: those of a plane, or 1.
   HOST_DEVICE constexpr int rows() const { return H > 0 ? H : 1; }
   /// Of all lines, or planes: elements of x, but of those to real points, of y.

@@ -6,6 +6,7 @@
 
 #include "core/array.hpp"
 #include "core/output_extent.hpp"
+#include "core/padding_after.hpp"
 
 namespace convladder {
 namespace {

@@ -98,7 +98,8 @@ struct RulebookProblem {
   PerAxis pad = every_axis(0);
   PerAxis dilation = every_axis(1);  ///< Distance of two taps.
   /// Under `transposed`, more output extent at the end; under the other two modes with windows, how
-  /// much more padding there is at the end than `pad`. See with_padding_after().
+  /// much more padding there is at the end than `pad`. See with_padding_after() of
+  /// core/padding_after.hpp.
   PerAxis out_padding = every_axis(0);
   RulebookForm form = RulebookForm::pairs;  ///< What is to be made.
 
@@ -222,14 +223,6 @@ inline constexpr int kPairColumns = 3;
 /// The same problem with pad (under `subm`), out_shape and KV. @throws BadInput if a parameter is
 /// out of range, the kernel does not fit, or keys or rows would not fit their integers.
 RulebookProblem validated(RulebookProblem problem);
-
-/// The problem with another padding behind the last site than before the first one, where kernels
-/// need not know: of the two, only `pad` tells which sites meet, and both tell the output extent,
-/// which may end earlier or later. So the difference becomes out_padding, which under `transposed`
-/// is less by as much as the padding is more.
-/// @param after by axis @throws BadInput if it is negative, or out_padding out of its own range: 0
-/// but under `transposed`, there less than the larger of stride and dilation
-RulebookProblem with_padding_after(RulebookProblem problem, const PerAxis& after);
 
 /// One line: "subm, 125562 sites in 80x1600x1600, kernel 3x3x3".
 std::string describe(const RulebookProblem& problem);

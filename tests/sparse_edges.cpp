@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/padding_after.hpp"
 #include "core/text.hpp"
 #include "tests/golden.hpp"
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/device.hpp"
+#include "core/padding_after.hpp"
 #include "ladders/ladders.hpp"
 #include "ladders/rows.hpp"
 #include "oracle/canonical.hpp"

@@ -3,6 +3,7 @@
 #include "command/ladders/in_code.hpp"
 #include "command/ladders/ladder_command.hpp"
 #include "core/error.hpp"
+#include "core/fft_to_real.hpp"
 
 namespace convladder::command {
 namespace {
@@ -69,19 +70,19 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
                    "of their frequencies: --input real, and x [n][length / 2 + 1][2]"));
       problem.input = FftInput::real;
     }
-    const bool has_parts = !problem.is_real() || problem.is_to_real();
+    const bool has_parts = !problem.is_real() || is_to_real(problem);
     if (has_parts && shape.back() != 2) {
-      throw BadInput(
-          text(source, ": the last axis must have 2 numbers, a real and an imaginary part",
-               shape.size() == 3 && !problem.is_real() ? "; --input real takes planes of real points"
-                                                       : ""));
+      throw BadInput(text(
+          source, ": the last axis must have 2 numbers, a real and an imaginary part",
+          shape.size() == 3 && !problem.is_real() ? "; --input real takes planes of real points"
+                                                  : ""));
     }
     const std::size_t axes = shape.size() - (has_parts ? 2 : 1);  // of a line or plane
     require(length.empty() || length.size() == axes, "length", joined(length, ","),
             text(source, axes == 1 ? " holds lines: L" : " holds planes: H,L"));
     extents.tell("n", shape[0], source);
     if (axes == 2) extents.tell("height", shape[1], source);
-    if (problem.is_to_real()) {
+    if (is_to_real(problem)) {
       tell_length_of_half(extents, shape[axes], source);
     } else {
       extents.tell("length", shape[axes], source);

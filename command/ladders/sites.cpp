@@ -7,6 +7,7 @@
 
 #include "command/points.hpp"
 #include "core/error.hpp"
+#include "core/padding_after.hpp"
 #include "oracle/lidar_sweep.hpp"
 #include "oracle/made_up_sites.hpp"
 #include "oracle/voxels.hpp"

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "core/complex.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 
@@ -106,7 +107,7 @@ void transform(const FftProblem& fft, const float* x, float* y) {
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context&) {
   with_numbers_of(fft.ring, [&]<class T>(T) {
-    if (fft.is_to_real()) {
+    if (is_to_real(fft)) {
       transform_to_real<T>(fft, arrays.x, arrays.y);
     } else {
       transform<T>(fft, arrays.x, arrays.y);
@@ -115,7 +116,7 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context&) {
 }
 
 std::string choice_in_words(const FftProblem& fft) {
-  return text(name_of(fft.ring), fft.is_to_real() ? ", to real points" : "");
+  return text(name_of(fft.ring), is_to_real(fft) ? ", to real points" : "");
 }
 
 }  // namespace

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "core/complex.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::fft {
@@ -70,7 +71,7 @@ void transform(const FftProblem& fft, const float* x, float* y) {
 }
 
 Declined supports(const FftProblem& fft) {
-  if (fft.has_planes() || !fft.is_to_real()) return "the inverse to lines of real points only";
+  if (fft.has_planes() || !is_to_real(fft)) return "the inverse to lines of real points only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   return {};
 }

@@ -24,6 +24,7 @@
 #include "core/complex.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::fft {
@@ -76,7 +77,7 @@ __global__ void fft_dft(FftProblem fft, const Complex<T>* roots, const float* x,
 }
 
 Declined supports(const FftProblem& fft) {
-  if (fft.is_to_real()) return "the inverse to complex points only";
+  if (is_to_real(fft)) return "the inverse to complex points only";
   return {};
 }
 

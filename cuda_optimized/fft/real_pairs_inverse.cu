@@ -27,6 +27,7 @@
 /// of two.
 /// **Try.** Read the partners' frequencies again in place of the exchange through shared memory.
 /// How many sectors does a warp's load touch, and which cache do they come from?
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/fft/butterflies.cuh"
@@ -121,7 +122,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 }
 
 Declined supports(const FftProblem& fft) {
-  if (fft.has_planes() || !fft.is_to_real()) return "the inverse to lines of real points only";
+  if (fft.has_planes() || !is_to_real(fft)) return "the inverse to lines of real points only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   if (fft.L < kRadix) return "lines of 8 points or more only";
   if (fft.L > kLongestLine) return "lines of at most 4096 points only";

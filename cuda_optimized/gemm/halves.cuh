@@ -12,13 +12,12 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/gemm/plain_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 
 /// Why a rung of 16-bit numbers declines a problem of others.
 inline Declined why_no_halves(const GemmProblem& gemm) {
-  if (gemm.dtype == DType::f16 || gemm.dtype == DType::bf16) return why_no_steps(gemm);
+  if (gemm.dtype == DType::f16 || gemm.dtype == DType::bf16) return {};
   return text("multiplies numbers of 16 bits, and the problem asks for ",
               dtype_name(gemm.dtype, gemm.precision));
 }

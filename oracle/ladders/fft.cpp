@@ -5,7 +5,7 @@
 #include <complex>
 #include <numbers>
 
-#include "core/fft_problem.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/parallel.hpp"
 #include "oracle/ladders/definition.hpp"
 
@@ -97,7 +97,7 @@ class Transform {
     for (std::size_t h = 0; h < H; ++h) {
       for (std::size_t w = 0; w < L; ++w) {
         const std::size_t i = first + h * L + w;
-        if (p_.is_to_real()) {
+        if (is_to_real(p_)) {
           row[w] = frequency(static_cast<std::size_t>(n) * H, h, w);
         } else if (p_.is_real()) {
           set(row[w], x_[i], 0);
@@ -113,7 +113,7 @@ class Transform {
       const std::vector<Z> transformed = transform(column, 0, 1, roots_of_columns_);
       for (std::size_t u = 0; u < H; ++u) spectrum[u * L + v] = transformed[u];
     }
-    if (p_.is_to_real()) {
+    if (is_to_real(p_)) {
       for (Z& z : spectrum) z = real_part(z);
     }
     return spectrum;
@@ -163,7 +163,7 @@ void transform_all(const FftProblem& p, std::span<const float> x, Expected& y) {
   parallel_for(p.N, [&](std::int64_t n) {
     const std::vector<Z> spectrum = transform(n);
     most[static_cast<std::size_t>(n)] = largest(spectrum);
-    if (p.is_to_real()) {
+    if (is_to_real(p)) {
       for (std::size_t i = 0; i < H * L; ++i)
         y.values[static_cast<std::size_t>(n) * H * L + i] = real(spectrum[i]);
       return;
@@ -178,7 +178,7 @@ void transform_all(const FftProblem& p, std::span<const float> x, Expected& y) {
   });
   for (std::size_t i = 0; i < y.magnitude.size(); ++i) {
     y.magnitude[i] = magnitude_of(
-        p, static_cast<std::int64_t>(i / (p.is_to_real() ? H * L : 2 * H * frequencies)),
+        p, static_cast<std::int64_t>(i / (is_to_real(p) ? H * L : 2 * H * frequencies)),
         [&](std::int64_t n) { return most[static_cast<std::size_t>(n)]; });
   }
 }
@@ -204,8 +204,8 @@ std::vector<Expected> outputs(const FftProblem& p, const Arrays& inputs) {
 ExpectedElement element(const FftProblem& p, const Arrays& inputs, const std::string&,
                         std::int64_t place) {
   const auto x = inputs.at("x").as<float>();
-  const std::int64_t output = p.is_to_real() ? place : place / 2;
-  const std::int64_t in_row = p.is_to_real() ? p.L : p.frequencies(), v = output % in_row;
+  const std::int64_t output = is_to_real(p) ? place : place / 2;
+  const std::int64_t in_row = is_to_real(p) ? p.L : p.frequencies(), v = output % in_row;
   const std::int64_t row = output / in_row, u = row % p.rows(), n = row / p.rows();
   const auto of_spectrum = [&]<class Z>(Z) {
     const Transform<Z> transform(p, x);
@@ -214,7 +214,7 @@ ExpectedElement element(const FftProblem& p, const Arrays& inputs, const std::st
       return m == n ? largest(spectrum) : largest(transform(m));
     };
     const Z& z = spectrum[static_cast<std::size_t>(u * p.L + v)];
-    return ExpectedElement{p.is_to_real() || place % 2 == 0 ? real(z) : imag(z),
+    return ExpectedElement{is_to_real(p) || place % 2 == 0 ? real(z) : imag(z),
                            p.ring == FftRing::complex ? magnitude_of(p, n, largest_of) : 0};
   };
   return p.ring == FftRing::complex ? of_spectrum(Number{}) : of_spectrum(Whole{});

@@ -7,6 +7,7 @@
 
 #include "core/complex.hpp"
 #include "core/fft_problem.hpp"
+#include "core/fft_to_real.hpp"
 #include "tests/ladders/ladder_tests.hpp"
 
 namespace convladder::testing {
@@ -278,7 +279,7 @@ FftProblem turned_round(FftProblem p) {
 /// The same for transforms to real points.
 std::vector<Identity<FftProblem>> to_real_identities(const Subject& f,
                                                      const CheckOptions& options) {
-  const auto is_to_real = [](const FftProblem& p) { return p.is_to_real(); };
+  const auto is_to_real = [](const FftProblem& p) { return is_to_real(p); };
   return {
       {"linear, to real points", is_to_real,
        [&f](const FftProblem& p) {
@@ -322,7 +323,7 @@ std::vector<Identity<FftProblem>> to_real_identities(const Subject& f,
          expect_same(f(p, {{"x", half}}).at("y"), expected);
        }},
       {"a NaN stays in its plane, or in its pair of real lines, to real points",
-       [](const FftProblem& p) { return p.is_to_real() && p.N > 2; },
+       [](const FftProblem& p) { return is_to_real(p) && p.N > 2; },
        [&f](FftProblem p) {
          p.ring = FftRing::complex;
          const Array x = f.inputs(p).at("x");
@@ -491,7 +492,7 @@ std::vector<Identity<FftProblem>> all_identities(const Subject& f, const CheckOp
   std::vector<Identity<FftProblem>> all = fft_identities(f, options);
   for (Identity<FftProblem>& identity : all) {
     identity.applies = [applies = identity.applies](const FftProblem& p) {
-      return !p.is_to_real() && (!applies || applies(p));
+      return !is_to_real(p) && (!applies || applies(p));
     };
   }
   for (Identity<FftProblem>& identity : to_real_identities(f, options))
