@@ -85,6 +85,7 @@ RulebookProblem with_padding_after(RulebookProblem p, const PerAxis& after) {
   for (int axis = 0; axis < p.ndim; ++axis) {
     require(p.pad[axis] >= 0, "pad", p.pad[axis], "must be at least 0");
     require(after[axis] >= 0, "pad", after[axis], "must be at least 0");
+    if (p.stride[axis] < 1 || p.dilation[axis] < 1) continue;  // validated() refuses them
     require(p.out_padding[axis] >= 0 && p.out_padding[axis] <= most_out_padding(p, axis),
             "out-padding", p.out_padding[axis], rule_of_out_padding(p, axis));
     const std::int64_t more = std::int64_t{after[axis]} - p.pad[axis];

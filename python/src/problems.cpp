@@ -15,6 +15,7 @@
 #include "arrays.hpp"
 #include "core/conv2d_transpose.hpp"
 #include "core/error.hpp"
+#include "core/padding_after.hpp"
 #include "core/problem.hpp"
 #include "core/same_padding.hpp"
 #include "oracle/rulebook.hpp"
@@ -150,17 +151,21 @@ TileMap tile_map_named(const std::string& word) {
   return named("map", word, maps);
 }
 
-Problem gemm_problem(int M, int N, int K, bool bias, const std::string& activation,
-                     const std::string& map, const std::string& dtype,
-                     const std::string& precision) {
-  return validated(GemmProblem{.M = M,
-                               .N = N,
-                               .K = K,
-                               .map = tile_map_named(map),
-                               .dtype = dtype_named(dtype),
-                               .precision = precision_named(precision),
-                               .bias = bias,
-                               .activation = activation_named(activation)});
+/// @param batch 0: one product, of matrices without a first axis
+Problem gemm_problem(int M, int N, int K, int batch, bool transpose_a, bool transpose_b, bool bias,
+                     const std::string& activation, const std::string& map,
+                     const std::string& dtype, const std::string& precision) {
+  const GemmProblem product = validated(GemmProblem{.M = M,
+                                                    .N = N,
+                                                    .K = K,
+                                                    .map = tile_map_named(map),
+                                                    .dtype = dtype_named(dtype),
+                                                    .precision = precision_named(precision),
+                                                    .bias = bias,
+                                                    .activation = activation_named(activation)});
+  if (batch == 0 && !transpose_a && !transpose_b) return product;
+  return validated(GemmBatchProblem{
+      .product = product, .batch = batch, .transpose_a = transpose_a, .transpose_b = transpose_b});
 }
 
 /// @param H of planes; empty: lines
@@ -300,8 +305,8 @@ void add_problems(nb::module_& module) {
              "stride"_a, "dilation"_a);
   module.def("fft_problem", &fft_problem, "N"_a, "H"_a.none(), "L"_a, "direction"_a, "ring"_a,
              "input"_a);
-  module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "bias"_a, "activation"_a, "map"_a,
-             "dtype"_a, "precision"_a);
+  module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "batch"_a, "transpose_a"_a,
+             "transpose_b"_a, "bias"_a, "activation"_a, "map"_a, "dtype"_a, "precision"_a);
   module.def("tile_map_problem", &tile_map_problem, "map"_a, "tiles_m"_a, "tiles_n"_a, "k_steps"_a,
              "splits"_a, "batch"_a, "blocks"_a, "group_rows"_a);
   module.def(
