@@ -279,7 +279,6 @@ FftProblem turned_round(FftProblem p) {
 /// The same for transforms to real points.
 std::vector<Identity<FftProblem>> to_real_identities(const Subject& f,
                                                      const CheckOptions& options) {
-  const auto is_to_real = [](const FftProblem& p) { return is_to_real(p); };
   return {
       {"linear, to real points", is_to_real,
        [&f](const FftProblem& p) {
