@@ -18,7 +18,7 @@
 /// **Expect.** As many bytes as real_pairs moves, the other way round: 2^25 points in lines of 1024
 /// are 268 MB, 64 us of copying on an H200. An exchange and a half, as there.
 /// @expect on --n 64 --length 64 --input real --direction inverse
-/// @expect loads_per_output.x 66 / 64 = 1.031, each frequency once, of two parts
+/// @expect loads_per_output.x 33 / 64 = 0.5156, each frequency once, both of its parts together
 /// @expect barriers_per_block 2 + 2 = 4, two for the partners, and two for the one exchange
 /// @expect launches 2, and one of them fills the table of twiddle factors
 /// **Costs.** Rows of x are L/2 + 1 points long, so that none but the first begins at a sector.
