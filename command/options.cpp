@@ -38,7 +38,9 @@ constexpr ProblemOption kProblemOptions[] = {
     {"s", "S", "filter width", kSizes},
     {"m", "M", "gemm: rows of a", kSizes},
     {"length", "L", "fft: points of a line; H,L: rows and points of a row of a plane", kSizes},
-    {"input", "NAME", "fft: complex (default), or real, of which y is half of the frequencies",
+    {"input", "NAME",
+     "fft: complex (default), or real: half of the frequencies are all of y, of the inverse all of "
+     "x",
      kSizes},
     {"direction", "NAME", "fft: forward (default) or inverse, which is not divided by L", kSizes},
     {"ring", "NAME",
@@ -46,7 +48,9 @@ constexpr ProblemOption kProblemOptions[] = {
      kSizes},
     {"pad", "P",
      "zeros around the input: P, or PH,PW, or top,bottom,left,right (default 0); im2col, col2im: "
-     "one number, one an axis, or before,after of each axis",
+     "one number, one an axis, or before,after of each axis; or same: as many as give input / "
+     "stride "
+     "outputs, rounded up",
      kSizes},
     {"stride", "V", "step between outputs: V or VH,VW (default 1)", kSizes},
     {"dilation", "V", "step between filter taps: V or VH,VW (default 1: none)", kSizes},
@@ -58,6 +62,7 @@ constexpr ProblemOption kProblemOptions[] = {
      "fp32 (default), tf32: factors may be rounded to TF32; fp16, bf16, or fp8 (gemm): sums in "
      "float",
      kSizes},
+    {"transpose", "NAME", "gemm: a, b or ab: a is [k][m], b is [n][k]", kSizes},
     {"scale-a", "X", "gemm in fp8: what the numbers of a are multiplied by (default 1)", kSizes},
     {"scale-b", "X", "likewise those of b", kSizes},
     {"x", "FILE", "input [n][c][h][w]", kArrays},
@@ -68,8 +73,8 @@ constexpr ProblemOption kProblemOptions[] = {
      kArrays, true},
     {"dy", "FILE", "gradient of the output [n][k][p][q]; sparse: [output row][cout]", kArrays},
     {"col", "FILE", "columns [n][c * kernel volume][output volume]", kArrays},
-    {"a", "FILE", "left matrix [m][k]", kArrays},
-    {"b", "FILE", "right matrix [k][n]", kArrays},
+    {"a", "FILE", "left matrix [m][k], or several [batch][m][k]", kArrays},
+    {"b", "FILE", "right matrix [k][n], or several [batch][k][n]", kArrays},
     {"into", "FILE", "what the output holds before the run", kArrays},
     {"image", "FILE", "a photograph, PNG, JPEG or BMP; each of its channels is filtered by itself",
      kImage},
@@ -79,7 +84,9 @@ constexpr ProblemOption kProblemOptions[] = {
     {"request", "NAME", "write, add or none: what happens to the output's old values", kColumns},
     {"tiles", "TM,TN[,STEPS]", "output tiles down and across, steps along k of a tile", kTiles},
     {"splits", "S", "blocks that share a tile (split_k)", kTiles},
-    {"batch", "B", "products; sparse: samples (default: largest batch id + 1)", kTiles},
+    {"batch", "B",
+     "products, side by side (tile_map, gemm); sparse: samples (default: largest batch id + 1)",
+     kTiles},
     {"blocks", "N", "blocks that run at once (stream_k, and the waves of the prediction)", kTiles},
     {"map", "NAME", "the order of the tiles (default: all; gemm, conv2d: row_major)", kTiles},
     {"mode", "NAME", "subm (default), strided, transposed or inverse: where the outputs are",
@@ -93,7 +100,8 @@ constexpr ProblemOption kProblemOptions[] = {
     {"features", "FILE", "one row a site [site][cin]", kSparse},
     {"cin", "C", "input channels, where no array tells them", kSparse},
     {"cout", "C", "output channels, likewise", kSparse},
-    {"out-padding", "P", "more output extent at the end (transposed): one number, or one an axis",
+    {"out-padding", "P",
+     "more output extent at the end (transposed, conv2d_transpose): one number, or one an axis",
      kSparse},
     {"points", "FILE", "a sweep: .bin (x,y,z,intensity in float32) or .npy [n][3 or more]",
      kSparse},
@@ -150,9 +158,18 @@ Exit status: 0 all agree, 1 some rung differs, 2 bad input, 4 an error of the pr
 not there; NO_COLOR.
 )";
 
-std::vector<std::string> ladder_names() {
+std::vector<std::string> names_of(const std::vector<Ladder>& ladders) {
   std::vector<std::string> names;
-  for (const Ladder& ladder : ladders()) names.push_back(ladder.name);
+  for (const Ladder& ladder : ladders) names.push_back(ladder.name);
+  return names;
+}
+
+std::vector<std::string> ladder_names() { return names_of(ladders()); }
+
+/// Those that `compare` takes.
+std::vector<std::string> names_to_compare() {
+  std::vector<std::string> names = ladder_names();
+  for (const std::string& alias : names_of(aliases())) names.push_back(alias);
   return names;
 }
 
@@ -249,7 +266,8 @@ CLI::Option* add_repeated(CLI::App* command, const std::string& name,
 
 Options parse_options(const std::vector<std::string>& arguments) {
   Options options;
-  const std::string help = kHelp + joined(ladder_names(), ", ") + "\n";
+  const std::string help = kHelp + joined(ladder_names(), ", ") +
+                           "\nAlso to compare: " + joined(names_of(aliases()), ", ") + "\n";
   if (arguments.empty() || arguments.front() == "help") {
     options.help = help;
     return options;
@@ -271,7 +289,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
       "compare", "Compares the rungs of a ladder on one problem; without a ladder: the tour.");
   compare->allow_extras();
   compare->footer(kExamples);
-  compare->add_option("LADDER", ladder, joined(ladder_names(), ", "))->type_name("");
+  compare->add_option("LADDER", ladder, joined(names_to_compare(), ", "))->type_name("");
 
   CLI::App* inspect = app.add_subcommand(
       "inspect",
@@ -419,7 +437,14 @@ Options parse_options(const std::vector<std::string>& arguments) {
     }
   }
   options.places = parse_places(places);
-  if (options.ladder) convladder::ladder(*options.ladder);  // throws if there is none of that name
+  if (options.ladder) {
+    const Ladder& named = convladder::ladder(*options.ladder);  // throws if there is none
+    const bool has_rungs = std::ranges::any_of(
+        ladders(), [&](const Ladder& candidate) { return &candidate == &named; });
+    require(has_rungs || options.command == Command::compare, "ladder", named.name,
+            text("is for compare: its rungs are those of another ladder\nnearest: ",
+                 nearest(named.name, ladder_names())));
+  }
   return options;
 }
 

@@ -1,6 +1,7 @@
 #include "command/parameters.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -104,6 +105,14 @@ std::vector<int> Parameters::numbers(const std::string& name) const {
     if (comma == std::string_view::npos) return numbers;
     rest.remove_prefix(comma + 1);
   }
+}
+
+bool Parameters::pads_same() const {
+  const std::string pad = word("pad").value_or("");
+  if (pad == "same") return true;
+  require(std::ranges::none_of(pad, [](unsigned char c) { return std::isalpha(c) != 0; }), "pad",
+          pad, "must be numbers, or the word same");
+  return false;
 }
 
 std::vector<int> Parameters::for_each_axis(const std::string& name, std::size_t rank,

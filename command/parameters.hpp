@@ -62,6 +62,8 @@ class Parameters {
   std::optional<TileMap> map() const;
   /// A whole number that fits int; empty if not given.
   std::optional<int> number(const std::string& name) const;
+  /// Whether --pad is the word same. @throws BadInput if it is another word in place of numbers
+  bool pads_same() const;
   /// Whole numbers with commas between them; empty if not given.
   std::vector<int> numbers(const std::string& name) const;
   /// The same, one for each of `rank` axes: a single number counts for all.

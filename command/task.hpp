@@ -32,7 +32,9 @@ struct Task {
 std::vector<Task> read_tasks(const Options& options);
 
 /// A photograph under a filter, as a problem of the ladder conv2d.
-Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps);
+/// @param same pads by same_padding(), not by `steps`
+Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps,
+                     bool same = false);
 
 /// A task with all its data.
 struct Prepared {

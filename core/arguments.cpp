@@ -1,5 +1,6 @@
 #include "core/arguments.hpp"
 
+#include <algorithm>
 #include <stdexcept>
 
 namespace convladder {
@@ -10,6 +11,17 @@ const Arguments::Slot* Arguments::slot_named(std::string_view name,
     if (slot.name == name) return &slot;
   }
   return nullptr;
+}
+
+Arguments Arguments::renamed(const std::vector<std::pair<std::string, std::string>>& names) const {
+  Arguments result = *this;
+  for (std::vector<Slot>* slots : {&result.inputs_, &result.outputs_}) {
+    for (Slot& slot : *slots) {
+      const auto entry = std::ranges::find(names, slot.name, [](const auto& n) { return n.first; });
+      if (entry != names.end()) slot.name = entry->second;
+    }
+  }
+  return result;
 }
 
 void Arguments::no_slot(const char* kind, std::string_view name) {

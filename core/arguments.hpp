@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/array_names.hpp"
@@ -34,6 +35,9 @@ class Arguments {
         creator_(std::move(creator)) {}
 
   const Context& context() const { return context_; }  ///< Stream and workspace.
+
+  /// The same run with arrays under other names: pairs of what each is called here and there.
+  Arguments renamed(const std::vector<std::pair<std::string, std::string>>& names) const;
 
   /// An input's elements. @throws std::logic_error if there is none of that name and type.
   template <class T>

@@ -4,6 +4,7 @@
 
 #include "core/array.hpp"
 #include "core/error.hpp"
+#include "core/fft_to_real.hpp"
 
 namespace convladder {
 namespace {
@@ -29,8 +30,6 @@ FftProblem validated(FftProblem p) {
         length_of(p),
         text("over the ring mersenne it must be a power of two, at most ", kLongestMersenneLine));
   }
-  require(!p.is_real() || p.direction == FftDirection::forward, "direction", name_of(p.direction),
-          "of real input there is the forward transform alone");
   checked_product({p.N, p.rows(), p.L, 2}, "numbers of y");
   return p;
 }
@@ -45,15 +44,22 @@ std::string describe(const FftProblem& p) {
 }
 
 Signature fft_signature(const FftProblem& p) {
-  Shape x = {p.N, p.L}, y = {p.N, p.frequencies(), 2};
+  Shape points = {p.N, p.L}, frequencies = {p.N, p.frequencies(), 2};
   if (p.has_planes()) {
-    x.insert(x.begin() + 1, p.H);
-    y.insert(y.begin() + 1, p.H);
+    points.insert(points.begin() + 1, p.H);
+    frequencies.insert(frequencies.begin() + 1, p.H);
   }
-  if (!p.is_real()) x.push_back(2);
-  const std::string points = p.has_planes() ? "nhw" : "nj";
-  return {{{"x", p.is_real() ? points : points + "c", x, DType::f32}},
-          {{"y", p.has_planes() ? "nuvc" : "nkc", y, DType::f32}}};
+  std::string axes = p.has_planes() ? "nhw" : "nj";
+  if (!p.is_real()) {
+    points.push_back(2);
+    axes += "c";
+  }
+  const std::string axes_of_frequencies = p.has_planes() ? "nuvc" : "nkc";
+  if (is_to_real(p)) {
+    return {{{"x", axes_of_frequencies, frequencies, DType::f32}},
+            {{"y", axes, points, DType::f32}}};
+  }
+  return {{{"x", axes, points, DType::f32}}, {{"y", axes_of_frequencies, frequencies, DType::f32}}};
 }
 
 }  // namespace convladder

@@ -32,10 +32,11 @@ constexpr const char* name_of(FftDirection direction) {
   return direction == FftDirection::forward ? "forward" : "inverse";
 }
 
-/// What x holds.
+/// What the points are, between which and their frequencies a transform leads.
 enum class FftInput {
   complex,  ///< Points with a real and an imaginary part.
-  real      ///< Points of one number. Half of the frequencies tell the others, and are all of y.
+  real  ///< Points of one number. Half of the frequencies tell the others: the forward transform
+        ///< leads from points to those, the inverse from those back to points.
 };
 
 /// As on the command line: "complex".
@@ -49,27 +50,28 @@ inline constexpr int kLongestMersenneLine = 1 << 17;
 /// y[n,k] = sum over j of x[n,j] * w^(j k), w = exp(-2 pi i / L), for each of N lines of L numbers:
 /// the discrete Fourier transform, unnormalised, as FFTW and cuFFT have it. In two dimensions the
 /// same of N planes of H rows: y[n,u,v] = sum over h and w of x[n,h,w] * exp(-2 pi i (h u / H +
-/// w v / L)). Trivially copyable.
+/// w v / L)). The inverse to real points is the real part of what all frequencies give, of which x
+/// holds those that frequencies() counts: y[L - k] is the conjugate of y[k]. Trivially copyable.
 struct FftProblem {
   int N = 1;                                       ///< Lines, or planes, one behind the other.
   int H = 0;                                       ///< Rows of a plane; 0: there are lines alone.
   int L = 1;                                       ///< Points of a line, or of a plane's row.
   FftDirection direction = FftDirection::forward;  ///< The sign in the exponent.
   FftRing ring = FftRing::complex;                 ///< What the numbers are.
-  FftInput input = FftInput::complex;              ///< What x holds.
+  FftInput input = FftInput::complex;              ///< What the points are.
 
   /// Whether it has two dimensions.
   HOST_DEVICE constexpr bool has_planes() const { return H > 0; }
-  /// Whether x holds real points.
+  /// Whether the points are real: x, or of the inverse transform y.
   HOST_DEVICE constexpr bool is_real() const { return input == FftInput::real; }
   /// Lines that are transformed together: those of a plane, or 1.
   HOST_DEVICE constexpr int rows() const { return H > 0 ? H : 1; }
-  /// Of all lines, or planes: elements of x.
+  /// Of all lines, or planes: elements of x, but of those to real points, of y.
   HOST_DEVICE constexpr std::int64_t points() const { return std::int64_t{N} * rows() * L; }
-  /// Frequencies of a line that y holds. Of a real one, y[L - k] is the conjugate of y[k]: it stops
-  /// in the middle.
+  /// Frequencies of a line that an array holds. Of a real one, y[L - k] is the conjugate of y[k]:
+  /// it stops in the middle.
   HOST_DEVICE constexpr int frequencies() const { return is_real() ? L / 2 + 1 : L; }
-  /// Elements of y, of two parts each.
+  /// Of all lines, or planes: frequencies of two parts each.
   HOST_DEVICE constexpr std::int64_t outputs() const {
     return std::int64_t{N} * rows() * frequencies();
   }
@@ -92,8 +94,8 @@ struct FftProblem {
 };
 
 /// The same problem. @throws BadInput if N or H is negative, or L less than 1; over
-/// FftRing::mersenne if L or H is no power of two or more than kLongestMersenneLine; if real input
-/// is to be transformed back; and if y has more numbers than int64 counts
+/// FftRing::mersenne if L or H is no power of two or more than kLongestMersenneLine; and if y has
+/// more numbers than int64 counts
 FftProblem validated(FftProblem problem);
 
 /// One line: "n 100, length 256", or "n 100, length 16 x 16" of planes, and what else is not the
@@ -106,9 +108,11 @@ Signature fft_signature(const FftProblem& problem);
 /// The arrays where a rung computes. A number is its real part, then its imaginary part.
 struct FftArrays {
   using Problem = FftProblem;  ///< Whose arrays these are.
-  Input x = {};                ///< [N][L][2], of planes [N][H][L][2]; without [2] if it is real.
-  Output y = {};  ///< [N][L][2], of planes [N][H][L][2]; with frequencies() for L. Over
-                  ///< FftRing::mersenne whole numbers below 2^17 - 1.
+  /// [N][L][2], of planes [N][H][L][2]; without [2] if it is real; to real points, as y of those.
+  Input x = {};
+  /// [N][L][2], of planes [N][H][L][2]; with frequencies() for L; real points as x of those. Over
+  /// FftRing::mersenne whole numbers below 2^17 - 1.
+  Output y = {};
 };
 
 /// @throws BadInput unless the problem is validated() and its arrays are given.

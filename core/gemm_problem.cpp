@@ -7,9 +7,10 @@
 namespace convladder {
 
 GemmProblem validated(GemmProblem p) {
-  for (const auto& [name, value] : {std::pair{"m", p.M}, {"n", p.N}, {"k", p.K}}) {
+  for (const auto& [name, value] : {std::pair{"m", p.M}, {"n", p.N}}) {
     require(value >= 1, name, value, "must be at least 1");
   }
+  require(p.K >= 0, "k", p.K, "must be at least 0");
   require(p.dtype != DType::i32, "dtype", name_of(p.dtype),
           "must be fp32, tf32, fp16, bf16 or fp8");
   // So that no sum of products becomes infinite, or smaller than float's least normal number.

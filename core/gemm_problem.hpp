@@ -18,7 +18,7 @@ namespace convladder {
 /// Numbers of 8 bits have a range of their own: what a matrix stands for are its numbers times a
 /// scale. The product of both scales, as a float, is that of c, which is of float then.
 struct GemmProblem {
-  int M = 1, N = 1, K = 1;  ///< c is M x N, the sums are K long.
+  int M = 1, N = 1, K = 1;  ///< c is M x N, the sums are K long. K may be 0: all sums are 0 then.
   /// Which block computes which tile of c; the result is the same. Rungs whose blocks have no tiles
   /// ignore it, rungs with tiles decline the maps that they cannot work under.
   TileMap map = TileMap::row_major;
@@ -42,8 +42,8 @@ struct GemmProblem {
 /// As on the command line: "fp16".
 const char* dtype_name(const GemmProblem& problem);
 
-/// The same problem. @throws BadInput if an extent is less than 1, its numbers are integers, or
-/// a scale is not positive, beyond what products leave room for, or none of f8.
+/// The same problem. @throws BadInput if M or N is less than 1, or K less than 0, its numbers are
+/// integers, or a scale is not positive, beyond what products leave room for, or none of f8.
 GemmProblem validated(GemmProblem problem);
 
 /// One line: "m 512, n 512, k 512", and what else the problem has: bias, activation, a map, another

@@ -7,6 +7,7 @@
 
 #include "core/conv2d_gradients.hpp"
 #include "core/fft_problem.hpp"
+#include "core/gemm_batch_problem.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -16,10 +17,10 @@
 
 namespace convladder {
 
-/// A ladder's problems are all of one of these types.
+/// A ladder's problems are all of one of these types; those of gemm of two.
 using Problem = std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem,
                              RulebookProblem, SparseConvProblem, SparsePoolProblem,
-                             SparseToDenseProblem, VoxelizeProblem, FftProblem>;
+                             SparseToDenseProblem, VoxelizeProblem, FftProblem, GemmBatchProblem>;
 
 /// One line, by the describe() of its type.
 inline std::string describe(const Problem& problem) {
@@ -30,6 +31,8 @@ inline std::string describe(const Problem& problem) {
 inline Precision precision_of(const Problem& problem) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) return conv->precision;
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->precision;
+  if (const auto* products = std::get_if<GemmBatchProblem>(&problem))
+    return products->product.precision;
   if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) return sparse->precision;
   return Precision::fp32;
 }
@@ -38,6 +41,8 @@ inline Precision precision_of(const Problem& problem) {
 inline DType dtype_of(const Problem& problem) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) return conv->dtype;
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->dtype;
+  if (const auto* products = std::get_if<GemmBatchProblem>(&problem))
+    return products->product.dtype;
   if (const auto* sparse = std::get_if<SparseConvProblem>(&problem)) return sparse->dtype;
   return DType::f32;
 }

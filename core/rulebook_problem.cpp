@@ -1,9 +1,12 @@
 #include "core/rulebook_problem.hpp"
 
+#include <algorithm>
+#include <cstdlib>
 #include <limits>
 
 #include "core/array.hpp"
 #include "core/output_extent.hpp"
+#include "core/padding_after.hpp"
 
 namespace convladder {
 namespace {
@@ -35,16 +38,65 @@ int checked_extent(const RulebookProblem& p, int axis) {
     return static_cast<int>(extent);
   }
   const std::int64_t extent =
-      output_extent(size, pad, pad, p.kernel[axis], stride, p.dilation[axis]);
+      output_extent(size, pad, pad + p.out_padding[axis], p.kernel[axis], stride, p.dilation[axis]);
   require(extent >= 1, "shape", size,
-          text("the kernel does not fit ", where, ": with the padding ", size + 2 * pad,
-               ", less than its extent ", window));
+          text("the kernel does not fit ", where, ": with the padding ",
+               size + 2 * pad + p.out_padding[axis], ", less than its extent ", window));
   require(extent <= kMaxInt, "pad", pad,
           text("the output extent ", where, " must be less than 2^31, it is ", extent));
   return static_cast<int>(extent);
 }
 
+/// What --out-padding may be at most.
+int most_out_padding(const RulebookProblem& p, int axis) {
+  return p.mode == SparseMode::transposed ? std::max(p.stride[axis], p.dilation[axis]) - 1 : 0;
+}
+
+std::string rule_of_out_padding(const RulebookProblem& p, int axis) {
+  return p.mode == SparseMode::transposed
+             ? text("must be at least 0 and less than the larger of stride and dilation, ",
+                    most_out_padding(p, axis) + 1)
+             : "is for mode transposed";
+}
+
+/// A problem's padding as a user would say it.
+struct Paddings {
+  bool differ = false;  ///< after is not pad.
+  PerAxis after, out_padding;
+};
+
+/// The other way round than with_padding_after(): with equal paddings where that can be.
+Paddings paddings_of(const RulebookProblem& p) {
+  Paddings pads;
+  for (int axis = 0; axis < p.ndim; ++axis) {
+    const int more = p.out_padding[axis];
+    pads.out_padding[axis] = std::clamp(more, 0, most_out_padding(p, axis));
+    const std::int64_t less = std::int64_t{pads.out_padding[axis]} - more;  // than out_padding is
+    const std::int64_t after = p.pad[axis] + (p.mode == SparseMode::transposed ? less : -less);
+    pads.after[axis] = static_cast<int>(std::min(after, kMaxInt));
+    pads.differ = pads.differ || less != 0;
+  }
+  return pads;
+}
+
 }  // namespace
+
+RulebookProblem with_padding_after(RulebookProblem p, const PerAxis& after) {
+  for (int axis = 0; axis < p.ndim; ++axis) {
+    require(p.pad[axis] >= 0, "pad", p.pad[axis], "must be at least 0");
+    require(after[axis] >= 0, "pad", after[axis], "must be at least 0");
+    if (p.stride[axis] < 1 || p.dilation[axis] < 1) continue;  // validated() refuses them
+    require(p.out_padding[axis] >= 0 && p.out_padding[axis] <= most_out_padding(p, axis),
+            "out-padding", p.out_padding[axis], rule_of_out_padding(p, axis));
+    const std::int64_t more = std::int64_t{after[axis]} - p.pad[axis];
+    const std::int64_t sum =
+        p.out_padding[axis] + (p.mode == SparseMode::transposed ? -more : more);
+    require(std::abs(sum) <= kMaxInt, "pad", p.pad[axis],
+            "and the padding at the end differ by 2^31 or more");
+    p.out_padding[axis] = static_cast<int>(sum);
+  }
+  return p;
+}
 
 RulebookProblem validated(RulebookProblem p) {
   require(p.ndim >= 1 && p.ndim <= kMaxAxes, "shape", text(p.ndim, " axes"), "must be 1 to 4 axes");
@@ -61,13 +113,16 @@ RulebookProblem validated(RulebookProblem p) {
             "must be odd in mode subm: an even kernel has no tap at the site itself");
     require(!subm || p.stride[axis] == 1, "stride", p.stride[axis],
             "must be 1 in mode subm, whose outputs are the inputs' sites");
-    const int most =
-        p.mode == SparseMode::transposed ? std::max(p.stride[axis], p.dilation[axis]) - 1 : 0;
-    require(
-        p.out_padding[axis] >= 0 && p.out_padding[axis] <= most, "out-padding", p.out_padding[axis],
-        p.mode == SparseMode::transposed
-            ? text("must be at least 0 and less than the larger of stride and dilation, ", most + 1)
-            : "is for mode transposed");
+    // With the difference of both paddings, see with_padding_after().
+    const int more = p.out_padding[axis];
+    if (p.mode == SparseMode::transposed) {
+      require(more <= std::int64_t{p.pad[axis]} + most_out_padding(p, axis), "out-padding", more,
+              rule_of_out_padding(p, axis));
+    } else {
+      require(!subm || more == 0, "out-padding", more, rule_of_out_padding(p, axis));
+      require(more >= -p.pad[axis], "out-padding", more,
+              text("leaves less than no padding at the end: pad is ", p.pad[axis]));
+    }
   }
   std::int64_t volume = 1;
   for (int axis = 0; axis < p.ndim; ++axis) {
@@ -99,10 +154,18 @@ std::string describe(const RulebookProblem& p) {
   if (p.batch != 1) line += text(", batch ", p.batch);
   line += ", kernel " + per_axis(p, p.kernel, "x");
   if (short_text(p, p.stride) != "1") line += ", stride " + short_text(p, p.stride);
-  if (p.mode != SparseMode::subm && short_text(p, p.pad) != "0")
+  const Paddings pads = paddings_of(p);
+  if (pads.differ) {
+    std::vector<int> both;
+    for (int axis = 0; axis < p.ndim; ++axis)
+      both.insert(both.end(), {p.pad[axis], pads.after[axis]});
+    line += ", pad " + joined(both, ",");
+  } else if (p.mode != SparseMode::subm && short_text(p, p.pad) != "0") {
     line += ", pad " + short_text(p, p.pad);
+  }
   if (short_text(p, p.dilation) != "1") line += ", dilation " + short_text(p, p.dilation);
-  if (short_text(p, p.out_padding) != "0") line += ", out-padding " + short_text(p, p.out_padding);
+  if (short_text(p, pads.out_padding) != "0")
+    line += ", out-padding " + short_text(p, pads.out_padding);
   if (p.form != RulebookForm::pairs) line += text(", form ", name_of(p.form));
   return line;
 }

@@ -86,16 +86,21 @@ HOST_DEVICE constexpr int first_tap(int KV, int parts, int part) {
 /// rulebook of `strided` with its two roles swapped: its inputs are the sites that `strided` found,
 /// its outputs the rows of `coords`.
 struct RulebookProblem {
-  SparseMode mode = SparseMode::subm;   ///< Where the outputs are.
-  int ndim = 3;                         ///< Axes beside the batch, 1 to 4.
-  int batch = 1;                        ///< Samples; batch ids may have gaps.
-  int sites = 0;                        ///< Rows of `coords`; 0 is legal.
-  PerAxis shape = every_axis(1);        ///< Extents of the grid that `coords` lie in.
-  PerAxis kernel = every_axis(3);       ///< Taps; odd under `subm`, where one must be the centre.
-  PerAxis stride = every_axis(1);       ///< 1 under `subm`.
-  PerAxis pad = every_axis(0);          ///< Before and after; set by validated() under `subm`.
-  PerAxis dilation = every_axis(1);     ///< Distance of two taps.
-  PerAxis out_padding = every_axis(0);  ///< More output extent at the end, under `transposed`.
+  SparseMode mode = SparseMode::subm;  ///< Where the outputs are.
+  int ndim = 3;                        ///< Axes beside the batch, 1 to 4.
+  int batch = 1;                       ///< Samples; batch ids may have gaps.
+  int sites = 0;                       ///< Rows of `coords`; 0 is legal.
+  PerAxis shape = every_axis(1);       ///< Extents of the grid that `coords` lie in.
+  PerAxis kernel = every_axis(3);      ///< Taps; odd under `subm`, where one must be the centre.
+  PerAxis stride = every_axis(1);      ///< 1 under `subm`.
+  /// Before the first site; and behind the last one, unless out_padding says otherwise. Set by
+  /// validated() under `subm`.
+  PerAxis pad = every_axis(0);
+  PerAxis dilation = every_axis(1);  ///< Distance of two taps.
+  /// Under `transposed`, more output extent at the end; under the other two modes with windows, how
+  /// much more padding there is at the end than `pad`. See with_padding_after() of
+  /// core/padding_after.hpp.
+  PerAxis out_padding = every_axis(0);
   RulebookForm form = RulebookForm::pairs;  ///< What is to be made.
 
   // Set by validated().

@@ -49,6 +49,14 @@ Counts counts_of(const GemmProblem& gemm) {
           .columns = M * K + K * N};
 }
 
+Counts counts_of(const GemmBatchProblem& batch) {
+  Counts counts = counts_of(batch.product);
+  counts.products *= batch.count();
+  counts.tiles *= batch.count();
+  counts.columns *= batch.count();
+  return counts;
+}
+
 Counts counts_of(const FftProblem& fft) {
   const double points = static_cast<double>(fft.points());
   return {.products = product({1.0 * fft.N, 1.0 * fft.rows(), 1.0 * fft.frequencies(),
@@ -211,7 +219,7 @@ std::vector<RankedRung> ranked_rungs(const Ladder& ladder, const Problem& proble
     ranking.push_back({&*rung, expected_seconds(ladder, *rung, problem)});
   }
   const auto key = [&](const RankedRung& of) {
-    return std::tuple(!allow_transforms && transforms(*of.rung), !of.seconds,
+    return std::tuple(!allow_transforms && of.rung->transforms(), !of.seconds,
                       of.seconds.value_or(0));
   };
   std::ranges::stable_sort(ranking, {}, key);

@@ -18,6 +18,9 @@ convladder::Ladder convladder::fft_ladder() {
           branch("cpu_reference/fft/stockham",
                  CPU_ROW(cpu_reference, fft, real_pairs, "cpu_reference/fft/stockham",
                          "two real lines as one complex line: conjugates take them apart")),
+          branch("cpu_reference/fft/real_pairs",
+                 CPU_ROW(cpu_reference, fft, real_pairs_inverse, "cpu_reference/fft/real_pairs",
+                         "the half spectra of two real lines as one, transformed back")),
           branch("cpu_reference/fft/stockham",
                  CPU_ROW(cpu_reference, fft, rows_and_columns, "cpu_reference/fft/stockham",
                          "two dimensions: a plane's rows are lines, and then its columns")),
@@ -41,6 +44,10 @@ convladder::Ladder convladder::fft_ladder() {
                  CUDA_ROW(cuda_optimized, fft, real_pairs, "cuda_optimized/fft/registers",
                           "two real lines as one complex line, taken apart by half an "
                           "exchange")),
+          branch("cuda_optimized/fft/real_pairs",
+                 CUDA_ROW(cuda_optimized, fft, real_pairs_inverse, "cuda_optimized/fft/real_pairs",
+                          "the half spectra of two real lines put together by half an "
+                          "exchange, and transformed back")),
           branch("cuda_optimized/fft/registers",
                  CUDA_ROW(cuda_optimized, fft, plane, "cuda_optimized/fft/registers",
                           "a small plane is a line whose passes begin anew for the rows")),

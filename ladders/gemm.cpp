@@ -1,13 +1,20 @@
 #include "ladders/gemm.hpp"
 
+#include <utility>
+
+#include "ladders/gemm_batch.hpp"
 #include "ladders/rows.hpp"
 #include "ladders/tables.hpp"
 
 convladder::Ladder convladder::gemm_ladder() {
-  return {
+  Ladder ladder = {
       "gemm",
       "matrix product: c = a b",
-      [](const Problem& problem) { return gemm_signature(std::get<GemmProblem>(problem)); },
+      [](const Problem& problem) {
+        const auto* batch = std::get_if<GemmBatchProblem>(&problem);
+        return batch != nullptr ? gemm_signature(*batch)
+                                : gemm_signature(std::get<GemmProblem>(problem));
+      },
       {
           CPU_ROW(cpu_reference, gemm, triple_loop, "",
                   "the definition: one loop for each letter of the formula"),
@@ -99,4 +106,6 @@ convladder::Ladder convladder::gemm_ladder() {
           CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_three, "cuda_optimized/gemm/wgmma_fp8_registers",
                    "three consumers: while one adds, the products of two run"),
       }};
+  for (Rung& rung : ladder.rungs) rung = in_batches(std::move(rung));
+  return ladder;
 }

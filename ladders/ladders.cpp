@@ -49,11 +49,18 @@ const std::vector<Ladder>& ladders() {
   return all;
 }
 
+const std::vector<Ladder>& aliases() {
+  static const std::vector<Ladder> all = {conv2d_transpose_alias()};
+  return all;
+}
+
 const Ladder& ladder(const std::string& name) {
   std::vector<std::string> names;
-  for (const Ladder& candidate : ladders()) {
-    if (candidate.name == name) return candidate;
-    names.push_back(candidate.name);
+  for (const std::vector<Ladder>* all : {&ladders(), &aliases()}) {
+    for (const Ladder& candidate : *all) {
+      if (candidate.name == name) return candidate;
+      names.push_back(candidate.name);
+    }
   }
   throw BadInput(text("ladder = ", name, ": unknown; the ladders are ", joined(names, ", "),
                       "\nnearest: ", nearest(name, names)));

@@ -15,7 +15,11 @@ namespace convladder {
 /// All ladders, in the order in which a newcomer reads them.
 const std::vector<Ladder>& ladders();
 
-/// The ladder of that name. @throws BadInput that names the nearest ladder.
+/// Operations under names of their own that the rungs of other ladders compute: ladders whose rungs
+/// are those, with arrays and problems in the operation's terms. They are not among ladders().
+const std::vector<Ladder>& aliases();
+
+/// The ladder, or alias, of that name. @throws BadInput that names the nearest ladder.
 const Ladder& ladder(const std::string& name);
 
 /// The candidate that differs from `word` by the fewest edits; empty without candidates.

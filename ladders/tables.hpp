@@ -23,4 +23,6 @@ Ladder sparse_to_dense_ladder();        ///< ladders/sparse_to_dense.cpp
 Ladder voxelize_ladder();               ///< ladders/voxelize.cpp
 Ladder fft_ladder();                    ///< ladders/fft.cpp
 
+Ladder conv2d_transpose_alias();  ///< ladders/conv2d_transpose.cpp
+
 }  // namespace convladder

@@ -11,12 +11,14 @@
 
 #include "core/arithmetic.hpp"
 #include "core/complex.hpp"
+#include "core/conv2d_transpose.hpp"
 #include "core/fast_division.hpp"
 #include "core/float8.hpp"
 #include "core/output_extent.hpp"
 #include "core/parallel.hpp"
 #include "core/problem.hpp"
 #include "core/rung.hpp"
+#include "core/same_padding.hpp"
 #include "ladders/ladders.hpp"
 #include "tests/problems.hpp"
 #include "tests/refusal.hpp"
@@ -249,6 +251,113 @@ TEST_CASE("18 and 19 of the thirty edge shapes are refused") {
   CHECK(rejected_problems().size() == 2);
 }
 
+TEST_CASE("same padding gives size / stride outputs, with the odd zero at the end") {
+  for (int size = 1; size <= 9; ++size) {
+    for (int taps = 1; taps <= 5; ++taps) {
+      for (int stride = 1; stride <= 4; ++stride) {
+        for (int dilation = 1; dilation <= 3; ++dilation) {
+          Conv2dProblem p{.H = size, .W = 12, .R = taps, .S = 4, .stride = {stride, 5}};
+          p.dilation.h = dilation;
+          p.pad = same_padding(p);
+          CAPTURE(describe(p));
+          CHECK(validated(p).P == (size + stride - 1) / stride);
+          CHECK((p.pad.bottom == p.pad.top || p.pad.bottom == p.pad.top + 1));
+          // No zero more than the last window reads.
+          if (p.pad.bottom > 0)
+            CHECK((p.H + p.pad.top + p.pad.bottom - ((taps - 1) * dilation + 1)) % stride == 0);
+          CHECK(p.pad.left == 1);  // 3 windows read 2 * 5 + 4 columns
+          CHECK(p.pad.right == 1);
+          const Im2colProblem line = with_same_padding(
+              {.rank = 1,
+               .width = {.size = size, .kernel = taps, .stride = stride, .dilation = dilation}});
+          CHECK(line.width.pad_before == p.pad.top);
+          CHECK(line.width.pad_after == p.pad.bottom);
+        }
+      }
+    }
+  }
+  // Sizes that validated() refuses are left to it.
+  CHECK(same_padding({.H = 0}).top == 0);
+  CHECK(same_padding({.stride = {0, 1}}).top == 0);
+  CHECK_THROWS_AS(same_padding({.R = 1 << 30, .dilation = {4, 1}}), BadInput);
+}
+
+TEST_CASE("a transposed convolution is the gradient of a convolution, in its own terms") {
+  const Conv2dTranspose doubled{.N = 2,
+                                .C = 8,
+                                .H = 5,
+                                .W = 6,
+                                .K = 4,
+                                .R = 3,
+                                .S = 3,
+                                .pad = {1, 1, 1, 1},
+                                .stride = {2, 2},
+                                .out_padding = {1, 1},
+                                .groups = 2,
+                                .bias = true};
+  const Conv2dProblem gradient = gradient_of(doubled);
+  CHECK(gradient.C == 4);
+  CHECK(gradient.K == 8);
+  CHECK(gradient.H == 10);
+  CHECK(gradient.W == 12);
+  CHECK(gradient.P == 5);
+  CHECK(gradient.Q == 6);
+  CHECK(describe_transpose(gradient) ==
+        "2x8x5x6 to 2x4x10x12, filters 3x3, pad 1, stride 2, groups 2, bias");
+  const Signature arrays = conv2d_transpose_signature(gradient);
+  CHECK(arrays.inputs[0].shape == Shape{2, 8, 5, 6});
+  CHECK(arrays.inputs[1].shape == Shape{8, 2, 3, 3});
+  CHECK(arrays.inputs[2].shape == Shape{4});
+  CHECK(arrays.outputs[0].shape == Shape{2, 4, 10, 12});
+  // For every size there are as many windows as pixels of x, also with out_padding beyond the
+  // stride.
+  for (int size = 1; size <= 4; ++size) {
+    for (int taps = 1; taps <= 4; ++taps) {
+      for (int stride = 1; stride <= 3; ++stride) {
+        for (int dilation = 1; dilation <= 3; ++dilation) {
+          for (int more = 0; more < std::max(stride, dilation); ++more) {
+            const Conv2dTranspose t{.H = size,
+                                    .R = taps,
+                                    .pad = {1, 2, 0, 0},
+                                    .stride = {stride, 1},
+                                    .dilation = {dilation, 1},
+                                    .out_padding = {more, 0}};
+            const int extent = (size - 1) * stride - 3 + dilation * (taps - 1) + 1 + more;
+            if (extent < 1) continue;
+            const Conv2dProblem p = gradient_of(t);
+            CHECK(p.H == extent);
+            CHECK(p.P == size);
+          }
+          const Conv2dProblem same = gradient_of({.H = size,
+                                                  .R = taps,
+                                                  .same = true,
+                                                  .stride = {stride, 1},
+                                                  .dilation = {dilation, 1}});
+          CHECK(same.H == size * stride);
+          CHECK(same.P == size);
+          CHECK(same.pad.top == same_padding(same).top);
+          CHECK(same.pad.bottom == same_padding(same).bottom);
+        }
+      }
+    }
+  }
+  const auto refused = [](const Conv2dTranspose& t) {
+    try {
+      gradient_of(t);
+    } catch (const BadInput& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  CHECK(refused({.C = 0}).starts_with("c = 0: must be at least 1"));
+  CHECK(refused({.C = 3, .K = 4, .groups = 3}).starts_with("groups = 3: must divide k = 4"));
+  CHECK(refused({.H = 2147483647, .stride = {2, 1}})
+            .starts_with("h = 2147483647: the output extent"));
+  CHECK(refused({.pad = {1, 0, 0, 0}}).starts_with("pad = 1,0: leaves no outputs along h"));
+  CHECK(refused({.pad = {-1, 0, 0, 0}}).starts_with("pad = -1"));
+  CHECK(refused({.dilation = {2, 1}, .out_padding = {1, 0}}).starts_with("out-padding = 1"));
+}
+
 TEST_CASE("describe says everything that is not a default") {
   Conv2dProblem p = validated({.N = 2, .C = 6, .H = 20, .W = 30, .K = 4, .R = 3, .S = 5});
   CHECK(describe(p) == "2x6x20x30, 4 filters 3x5");
@@ -366,9 +475,7 @@ TEST_CASE("validated(FftProblem) names the parameter") {
        {{.H = -1, .L = 8}, "length = -1,8: must be at least 1, along each axis"},
        {{.H = 8, .L = 0}, "length = 8,0: must be at least 1"},
        {{.H = 12, .L = 8, .ring = FftRing::mersenne}, "length = 12,8: over the ring mersenne"},
-       {{.N = 1 << 30, .H = 1 << 30, .L = 1 << 30}, "numbers of y = "},
-       {{.direction = FftDirection::inverse, .input = FftInput::real},
-        "direction = inverse: of real input"}});
+       {{.N = 1 << 30, .H = 1 << 30, .L = 1 << 30}, "numbers of y = "}});
   CHECK(describe(FftProblem{.N = 3, .L = 8}) == "n 3, length 8");
   CHECK(describe(FftProblem{.N = 3, .H = 4, .L = 8, .input = FftInput::real}) ==
         "n 3, length 4 x 8, real");
@@ -380,6 +487,10 @@ TEST_CASE("validated(FftProblem) names the parameter") {
   const Signature planes = fft_signature({.N = 3, .H = 4, .L = 7, .input = FftInput::real});
   CHECK(planes.inputs[0].shape == Shape{3, 4, 7});
   CHECK(planes.outputs[0].shape == Shape{3, 4, 4, 2});
+  const Signature to_real = fft_signature(
+      {.N = 3, .H = 4, .L = 7, .direction = FftDirection::inverse, .input = FftInput::real});
+  CHECK(to_real.inputs[0].shape == planes.outputs[0].shape);
+  CHECK(to_real.outputs[0].shape == planes.inputs[0].shape);
   CHECK(
       describe(FftProblem{.L = 8, .direction = FftDirection::inverse, .ring = FftRing::mersenne}) ==
       "n 1, length 8, inverse, mersenne");

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/padding_after.hpp"
 #include "core/text.hpp"
 #include "tests/golden.hpp"
 
@@ -102,6 +103,21 @@ std::vector<NamedSites> edge_cases() {
   cropped.stride = every_axis(2);
   cropped.pad = every_axis(3);
   add("outputs cut off by padding", random_case(cropped, 20, dice), kRows);
+  // Padding that differs at both ends: none, more and less behind the last site, also of an axis
+  // alone; output extents follow.
+  for (const SparseMode mode : {kStrided, kTransposed, kInverse}) {
+    for (const auto& [before, after] : {std::pair{PerAxis{{2, 0}}, PerAxis{{0, 3}}},
+                                        {PerAxis{{0, 1}}, PerAxis{{1, 1}}},
+                                        {PerAxis{{1, 1}}, PerAxis{{0, 1}}}}) {
+      RulebookProblem book = book_of(mode, 2, {{9, 8}}, {{3, 4}});
+      book.stride = {{2, 1}};
+      book.pad = before;
+      if (mode == kTransposed) book.out_padding = {{1, 0}};
+      add("padding that differs at both ends",
+          random_case(with_padding_after(book, after), 40, dice), kPlaces,
+          before[0] == 2 ? Size::small : Size::full);
+    }
+  }
   // Dilation over the stride and the other way round, with and without a common divisor.
   for (const auto& [stride, dilation] :
        {std::array{2, 2}, {2, 3}, {3, 2}, {4, 2}, {2, 4}, {3, 3}}) {

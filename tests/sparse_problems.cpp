@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/padding_after.hpp"
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/rulebook.hpp"
@@ -205,6 +206,11 @@ std::vector<TestProblem> random_sparse_problems(const std::string& ladder, int c
     }
     if (taps > most_taps) continue;
     try {
+      if (book.mode != kSubm && dice(0, 3) == 0) {
+        PerAxis after;
+        for (int axis = 0; axis < book.ndim; ++axis) after[axis] = dice(0, 4);
+        book = with_padding_after(book, after);
+      }
       const SparseCase sites = random_case(book, dice(0, std::min(cells, most_sites)), dice);
       list.push_back(sparse_problem(ladder, text("random ", list.size() + 1, " of seed ", seed),
                                     sites, {.Cin = dice(1, 20), .Cout = dice(1, 20)}));

@@ -6,11 +6,13 @@
 #include <algorithm>
 
 #include "core/device.hpp"
+#include "core/padding_after.hpp"
 #include "ladders/ladders.hpp"
 #include "ladders/rows.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
 #include "tests/check.hpp"
+#include "tests/contains.hpp"
 #include "tests/dice.hpp"
 #include "tests/golden.hpp"
 #include "tests/identities.hpp"
@@ -290,6 +292,38 @@ TEST_CASE("rungs that promise pairs in canonical order have it themselves") {
       }
     }
   }
+}
+
+TEST_CASE("padding that differs at both ends sets the output extents alone") {
+  RulebookProblem book = subm(2, {{9, 8}}, {{3, 4}});
+  book.stride = {{2, 1}};
+  book.pad = {{2, 0}};
+  const PerAxis after = {{0, 3}};
+  book.mode = SparseMode::strided;
+  const RulebookProblem strided = validated(with_padding_after(book, after));
+  CHECK(strided.out_shape[0] == (9 + 2 + 0 - 3) / 2 + 1);
+  CHECK(strided.out_shape[1] == (8 + 0 + 3 - 4) / 1 + 1);
+  CHECK(contains(describe(strided), ", pad 2,0,0,3"));
+  book.mode = SparseMode::transposed;
+  book.out_padding = {{1, 0}};
+  const RulebookProblem transposed = validated(with_padding_after(book, after));
+  CHECK(transposed.out_shape[0] == 8 * 2 - 2 - 0 + 3 + 1);
+  CHECK(transposed.out_shape[1] == 7 * 1 - 0 - 3 + 4);
+  CHECK(contains(describe(transposed), ", pad 2,0,0,3, out-padding 1,0"));
+  // The same padding at both ends is as it always was.
+  const RulebookProblem same = validated(with_padding_after(book, book.pad));
+  CHECK(describe(same) == describe(validated(book)));
+  CHECK(same.out_shape[0] == validated(book).out_shape[0]);
+
+  book.out_padding = {{2, 0}};
+  CHECK_THROWS_WITH_AS(with_padding_after(book, after),
+                       doctest::Contains("out-padding = 2: must be at least 0"), BadInput);
+  book.mode = SparseMode::strided;
+  CHECK_THROWS_WITH_AS(with_padding_after(book, after), "out-padding = 2: is for mode transposed",
+                       BadInput);
+  book.out_padding = {};
+  CHECK_THROWS_WITH_AS(with_padding_after(book, {{0, -1}}), "pad = -1: must be at least 0",
+                       BadInput);
 }
 
 TEST_CASE("parameters that make no sense are refused, with their names") {

@@ -1,20 +1,26 @@
 /// @file conv2d.cpp
-/// @brief conv2d, conv2d_dgrad and conv2d_wgrad.
+/// @brief conv2d, conv2d_dgrad and conv2d_wgrad; conv2d_transpose.
 #include <filesystem>
 
 #include "command/ladders/in_code.hpp"
 #include "command/ladders/ladder_command.hpp"
 #include "command/photograph_file.hpp"
 #include "core/arithmetic.hpp"
+#include "core/conv2d_transpose.hpp"
 #include "core/error.hpp"
+#include "core/same_padding.hpp"
 #include "ladders/ladders.hpp"
 
 namespace convladder::command {
 namespace {
 
 const Conv2dProblem kConv2dExample = {.N = 2, .C = 4, .H = 48, .W = 64, .K = 8, .R = 3, .S = 3};
+const Conv2dTranspose kTransposeExample = {
+    .N = 2, .C = 8, .H = 24, .W = 32, .K = 4, .R = 3, .S = 3};
 
+/// Of same, which follows from the problem's sizes, none.
 Padding read_pad(const Parameters& parameters) {
+  if (parameters.pads_same()) return {};
   const std::vector<int> pad = parameters.numbers("pad");
   switch (pad.size()) {
     case 0: return {};
@@ -23,7 +29,7 @@ Padding read_pad(const Parameters& parameters) {
     case 4: return {pad[0], pad[1], pad[2], pad[3]};
     default:
       throw BadInput(text("pad = ", *parameters.word("pad"),
-                          ": must be P, or PH,PW, or top,bottom,left,right"));
+                          ": must be P, or PH,PW, or top,bottom,left,right, or same"));
   }
 }
 
@@ -77,6 +83,11 @@ struct Own {
   std::vector<const char*> beside_dy;  ///< Extents that dy does not tell.
 };
 
+/// Where only groups are given, an example's channels must not contradict them.
+int example_channels(int channels, int groups) {
+  return groups >= channels ? groups : ceil_div(channels, groups) * groups;
+}
+
 Task read_conv2d(const Ladder& ladder, Parameters parameters, const Own& own) {
   std::vector<std::string> known = {"n",   "c",      "h",        "w",      "k",      "r",    "s",
                                     "pad", "stride", "dilation", "groups", "layout", "dtype"};
@@ -91,7 +102,8 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters, const Own& own) {
     }
     parameters.require_only("a photograph", {"image", "filter", "pad", "stride", "dilation"});
     const Filter& filter = filter_named(*parameters.word("filter"));
-    return photograph_task(*parameters.word("image"), filter, read_steps(parameters));
+    return photograph_task(*parameters.word("image"), filter, read_steps(parameters),
+                           parameters.pads_same());
   }
 
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
@@ -120,14 +132,10 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters, const Own& own) {
   }
 
   conv.N = extents.value("n", kConv2dExample.N);
-  // Where only groups are given, the example's channels must not contradict them.
-  const auto example_channels = [&](int channels) {
-    return conv.groups >= channels ? conv.groups : ceil_div(channels, conv.groups) * conv.groups;
-  };
-  conv.C = extents.value("c", example_channels(kConv2dExample.C));
+  conv.C = extents.value("c", example_channels(kConv2dExample.C, conv.groups));
   conv.H = extents.value("h", kConv2dExample.H);
   conv.W = extents.value("w", kConv2dExample.W);
-  conv.K = extents.value("k", example_channels(kConv2dExample.K));
+  conv.K = extents.value("k", example_channels(kConv2dExample.K, conv.groups));
   conv.R = extents.value("r", kConv2dExample.R);
   conv.S = extents.value("s", kConv2dExample.S);
   conv.bias = parameters.given("bias");
@@ -137,11 +145,68 @@ Task read_conv2d(const Ladder& ladder, Parameters parameters, const Own& own) {
   conv.layout = parameters.layout();
   conv.map = parameters.map().value_or(TileMap::row_major);
   parameters.set_dtype(conv);
+  if (parameters.pads_same()) conv.pad = same_padding(conv);
   conv = validated(conv);
   task.problem = conv;
   task.title = describe(conv);
   task.notes = parameters.notes();
   return task;
+}
+
+/// --out-padding: one number, or down,across.
+Step read_out_padding(const Parameters& parameters) {
+  const std::vector<int> more = parameters.numbers("out-padding");
+  require(more.size() <= 2, "out-padding", joined(more, ","),
+          "must be one number, or two: vertical,horizontal");
+  return more.empty() ? Step{0, 0} : Step{more.front(), more.back()};
+}
+
+std::vector<Task> read_transpose(const Ladder& ladder, const Options& options) {
+  Parameters parameters = options.problem;  // which takes notes
+  parameters.require_only(
+      ladder.name, {"n", "c", "h", "w", "k", "r", "s", "pad", "stride", "dilation", "out-padding",
+                    "groups", "layout", "dtype", "x", "weights", "bias"});
+  Task task{.ladder = &ladder, .problem = {}, .title = {}};
+  Conv2dTranspose transpose{.pad = read_pad(parameters),
+                            .same = parameters.pads_same(),
+                            .stride = read_step(parameters, "stride"),
+                            .dilation = read_step(parameters, "dilation"),
+                            .out_padding = read_out_padding(parameters),
+                            .groups = parameters.number("groups").value_or(1),
+                            .bias = parameters.given("bias"),
+                            .layout = parameters.layout()};
+  require(transpose.groups >= 1, "groups", transpose.groups, "must be at least 1");
+  Extents extents;
+  for (const char* name : {"n", "c", "h", "w", "k", "r", "s"})
+    extents.tell_option(parameters, name);
+  const auto read = [&](const char* name, const char* axes) -> const Array* {
+    if (!parameters.array_given(name)) return nullptr;
+    return &task.given.emplace(name, *parameters.array(name, {axes})).first->second;
+  };
+  if (const Array* x = read("x", "[n][c][h][w]"))
+    tell_shape(extents, parameters.source("x", x->shape()), x->shape(), {"n", "c", "h", "w"});
+  if (const Array* weights = read("weights", "[c][k/groups][r][s]")) {
+    const std::string source = parameters.source("weights", weights->shape());
+    extents.tell("c", weights->shape()[0], source);
+    extents.tell("k", weights->shape()[1] * transpose.groups, source);
+    extents.tell("r", weights->shape()[2], source);
+    extents.tell("s", weights->shape()[3], source);
+  }
+  if (const Array* bias = read("bias", "[k]"))
+    extents.tell("k", bias->shape()[0], parameters.source("bias", bias->shape()));
+  transpose.N = extents.value("n", kTransposeExample.N);
+  transpose.C = extents.value("c", example_channels(kTransposeExample.C, transpose.groups));
+  transpose.H = extents.value("h", kTransposeExample.H);
+  transpose.W = extents.value("w", kTransposeExample.W);
+  transpose.K = extents.value("k", example_channels(kTransposeExample.K, transpose.groups));
+  transpose.R = extents.value("r", kTransposeExample.R);
+  transpose.S = extents.value("s", kTransposeExample.S);
+  parameters.set_dtype(transpose);
+  const Conv2dProblem gradient = gradient_of(transpose);
+  task.problem = gradient;
+  task.title = describe_transpose(gradient);
+  task.notes = parameters.notes();
+  return {std::move(task)};
 }
 
 std::string conv2d_in_code(const Conv2dProblem& p) {
@@ -175,7 +240,8 @@ LadderCommand command_with(const Own& own, std::vector<std::vector<std::string>>
 
 }  // namespace
 
-Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps) {
+Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps,
+                      bool same) {
   const Samples samples = read_photograph("image", path);
   Task task{.ladder = &ladder("conv2d"),
             .problem = {},
@@ -188,6 +254,7 @@ Task photograph_task(const std::string& path, const Filter& filter, const Conv2d
   conv.H = samples.height, conv.W = samples.width;
   conv.K = samples.channels * static_cast<int>(filter.weights.size());
   conv.R = conv.S = filter.taps;
+  if (same) conv.pad = same_padding(conv);
   conv = validated(conv);
   task.problem = conv;
   task.title = text(std::filesystem::path(path).filename().string(), ", ", filter.name, ": ",
@@ -207,6 +274,12 @@ LadderCommand conv2d_command() {
 
 LadderCommand conv2d_dgrad_command() {
   return command_with({{"dy", "weights"}, {"h", "w"}}, {{"dy", "weights"}});
+}
+
+LadderCommand conv2d_transpose_command() {
+  return {.read = read_transpose,
+          .in_code = code_of<Conv2dProblem>(conv2d_in_code),
+          .terms = {{"x", "weights"}, {"bias"}}};
 }
 
 LadderCommand conv2d_wgrad_command() {

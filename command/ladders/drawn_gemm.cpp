@@ -8,7 +8,7 @@ DrawnProblem draw_gemm(Drawer& drawer, double work) {
     const int much = drawer.between(0, 4);
     const int m = drawer.edge(1, much == 1 ? 2000 : 300),
               n = drawer.edge(1, much == 2 ? 2000 : 300),
-              k = drawer.edge(1, much == 3 ? 4000 : 300);
+              k = drawer.one_in(60) ? 0 : drawer.edge(1, much == 3 ? 4000 : 300);
     if (1.0 * m * n * k > 4 * work) continue;
     DrawnProblem problem;
     set(problem, "m", {m}), set(problem, "n", {n}), set(problem, "k", {k});

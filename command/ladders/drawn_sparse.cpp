@@ -39,7 +39,14 @@ DrawnProblem draw_sites(Drawer& drawer, double work, bool moves_a_kernel, bool h
     problem.options["mode"] = mode;
     set(problem, "kernel", kernel);
     set_unless(problem, "dilation", dilation);
-    if (!subm) set_unless(problem, "stride", stride), set_unless(problem, "pad", pad);
+    if (!subm) set_unless(problem, "stride", stride);
+    if (!subm && drawer.one_in(5)) {
+      std::vector<int> both;
+      for (const int before : pad) both.insert(both.end(), {before, drawer.between(0, 4)});
+      set(problem, "pad", both);
+    } else if (!subm) {
+      set_unless(problem, "pad", pad);
+    }
     if (mode == std::string("transposed")) set_unless(problem, "out-padding", out_padding);
   }
   set(problem, "shape", shape);

@@ -9,19 +9,32 @@ constexpr GemmProblem kGemmExample = {.M = 200, .N = 168, .K = 128};
 std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
   Parameters parameters = options.problem;  // which takes notes
   parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "bias", "activation", "map",
-                                        "dtype", "scale-a", "scale-b"});
+                                        "dtype", "scale-a", "scale-b", "batch", "transpose"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
   Extents extents;
-  for (const char* name : {"m", "n", "k"}) extents.tell_option(parameters, name);
-  const auto read = [&](const char* name, const char* axes, const char* rows, const char* columns) {
+  for (const char* name : {"m", "n", "k", "batch"}) extents.tell_option(parameters, name);
+  const std::string transposed = parameters.word("transpose", {"a", "b", "ab"}).value_or("");
+  GemmBatchProblem products{.transpose_a = transposed.starts_with("a"),
+                            .transpose_b = transposed.ends_with("b")};
+  const auto read = [&](const char* name, bool transpose, std::string rows, std::string columns) {
     if (!parameters.given(name)) return;
-    const Array& array = task.given.emplace(name, *parameters.array(name, {axes})).first->second;
-    const std::string source = parameters.source(name, array.shape());
-    extents.tell(rows, array.shape()[0], source);
-    extents.tell(columns, array.shape()[1], source);
+    if (transpose) std::swap(rows, columns);
+    const std::string matrix = text("[", rows, "][", columns, "]");
+    const Array& array =
+        task.given.emplace(name, *parameters.array(name, {matrix, "[batch]" + matrix}))
+            .first->second;
+    const Shape& shape = array.shape();
+    const std::string source = parameters.source(name, shape);
+    if (shape.size() == 3) extents.tell("batch", shape[0], source);
+    extents.tell(rows, shape[shape.size() - 2], source);
+    extents.tell(columns, shape.back(), source);
   };
-  read("a", "[m][k]", "m", "k");
-  read("b", "[k][n]", "k", "n");
+  read("a", products.transpose_a, "m", "k");
+  read("b", products.transpose_b, "k", "n");
+  if (extents.told("batch")) {
+    products.batch = extents.value("batch", 1);
+    require(products.batch >= 1, "batch", products.batch, "must be at least 1");
+  }
   if (parameters.array_given("bias")) {
     const Array& array =
         task.given.emplace("bias", *parameters.array("bias", {"[n]"})).first->second;
@@ -43,8 +56,11 @@ std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
     require(given.size() == 1, name, joined(given, ","), "must be one number");
     *scale = static_cast<float>(given.front());
   }
-  task.problem = problem = validated(problem);
-  task.title = describe(problem);
+  problem = validated(problem);
+  products.product = problem;
+  const bool is_one = products.batch == 0 && transposed.empty();
+  task.problem = is_one ? Problem(problem) : Problem(validated(products));
+  task.title = describe(task.problem);
   task.notes = parameters.notes();
   return {std::move(task)};
 }
@@ -59,12 +75,19 @@ std::string gemm_in_code(const GemmProblem& p) {
               ", .activation = Activation::", name_of(p.activation), "}");
 }
 
+std::string products_in_code(const Problem& problem) {
+  const auto* products = std::get_if<GemmBatchProblem>(&problem);
+  if (products == nullptr) return gemm_in_code(std::get<GemmProblem>(problem));
+  return text("GemmBatchProblem{.product = ", gemm_in_code(products->product),
+              ", .batch = ", products->batch,
+              ", .transpose_a = ", products->transpose_a ? "true" : "false",
+              ", .transpose_b = ", products->transpose_b ? "true" : "false", "}");
+}
+
 }  // namespace
 
 LadderCommand gemm_command() {
-  return {.read = read_gemm,
-          .in_code = code_of<GemmProblem>(gemm_in_code),
-          .terms = {{"a", "b"}, {"bias"}}};
+  return {.read = read_gemm, .in_code = products_in_code, .terms = {{"a", "b"}, {"bias"}}};
 }
 
 }  // namespace convladder::command

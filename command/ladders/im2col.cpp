@@ -7,6 +7,7 @@
 #include "command/ladders/in_code.hpp"
 #include "command/ladders/ladder_command.hpp"
 #include "core/error.hpp"
+#include "core/same_padding.hpp"
 
 namespace convladder::command {
 namespace {
@@ -34,8 +35,9 @@ std::size_t rank_of(const Parameters& parameters, const Array* array) {
   return rank > 1 ? rank : 2;
 }
 
-/// Padding before and after, axis by axis.
+/// Padding before and after, axis by axis; of same, which follows from the problem's sizes, none.
 std::vector<int> read_pad(const Parameters& parameters, std::size_t rank) {
+  if (parameters.pads_same()) return std::vector<int>(2 * rank, 0);
   const std::vector<int> given = parameters.numbers("pad");
   if (given.size() == 2 * rank) return given;  // before and after, as top,bottom,left,right
   std::vector<int> pad;
@@ -138,6 +140,7 @@ Task read_columns(const Ladder& ladder, Parameters parameters, bool forward) {
                                  .dilation = dilation[axis]};
   }
   problem.layout = parameters.layout();
+  if (parameters.pads_same()) problem = with_same_padding(problem);
   problem = validated(problem);
   task.problem = problem;
   task.title = describe(problem);

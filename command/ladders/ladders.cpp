@@ -10,6 +10,7 @@ namespace convladder::command {
 LadderCommand col2im_command();
 LadderCommand conv2d_command();
 LadderCommand conv2d_dgrad_command();
+LadderCommand conv2d_transpose_command();
 LadderCommand conv2d_wgrad_command();
 LadderCommand fft_command();
 LadderCommand gemm_command();
@@ -29,6 +30,7 @@ const LadderCommand& command_of(const std::string& ladder) {
       {"col2im", col2im_command()},
       {"conv2d", conv2d_command()},
       {"conv2d_dgrad", conv2d_dgrad_command()},
+      {"conv2d_transpose", conv2d_transpose_command()},
       {"conv2d_wgrad", conv2d_wgrad_command()},
       {"fft", fft_command()},
       {"gemm", gemm_command()},

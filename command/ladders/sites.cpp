@@ -7,6 +7,7 @@
 
 #include "command/points.hpp"
 #include "core/error.hpp"
+#include "core/padding_after.hpp"
 #include "oracle/lidar_sweep.hpp"
 #include "oracle/made_up_sites.hpp"
 #include "oracle/voxels.hpp"
@@ -123,8 +124,12 @@ Array draw_sites(const RulebookProblem& book, Parameters& parameters, std::uint6
 /// The number of axes where neither sites nor a shape tell it: as the longest list has numbers.
 std::size_t rank_of_lists(const Parameters& parameters) {
   std::size_t rank = 1;
-  for (const char* name : {"kernel", "stride", "pad", "dilation", "out-padding"})
+  for (const char* name : {"kernel", "stride", "dilation", "out-padding"})
     rank = std::max(rank, parameters.numbers(name).size());
+  if (rank == 1) {
+    const std::size_t pads = parameters.numbers("pad").size();
+    rank = pads > kMaxAxes && pads % 2 == 0 ? pads / 2 : std::max(rank, pads);
+  }
   require(rank <= kMaxAxes, "axes", rank, text("must be 1 to ", kMaxAxes));
   return rank > 1 ? rank : 3;
 }
@@ -143,6 +148,8 @@ int extent_of(const Array& coords, int column, int least) {
 
 /// Fills in the axes, and the grid if nobody told its extents.
 void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters) {
+  require(!parameters.pads_same(), "pad", "same",
+          "is for dense ladders: the output sites of a sparse one follow from numbers");
   const std::size_t rank = sites.coords ? static_cast<std::size_t>(sites.coords->shape()[1]) - 1
                            : sites.shape.empty() ? rank_of_lists(parameters)
                                                  : sites.shape.size();
@@ -153,9 +160,23 @@ void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters)
   };
   set(book.kernel, "kernel", kExampleKernel);
   set(book.stride, "stride", 1);
-  set(book.pad, "pad", 0);
   set(book.dilation, "dilation", 1);
   set(book.out_padding, "out-padding", 0);
+  const std::vector<int> pads = parameters.numbers("pad");
+  if (rank > 0 && pads.size() == 2 * rank) {  // before and after, axis by axis
+    PerAxis after;
+    for (int axis = 0; axis < book.ndim; ++axis) {
+      book.pad[axis] = pads[2 * static_cast<std::size_t>(axis)];
+      after[axis] = pads[2 * static_cast<std::size_t>(axis) + 1];
+    }
+    book = with_padding_after(book, after);
+  } else {
+    require(pads.size() <= 1 || pads.size() == rank, "pad", joined(pads, ","),
+            text("must be one number, one an axis of this ", rank,
+                 "-D problem, or before and after each axis"));
+    set(book.pad, "pad", 0);
+    book = with_padding_after(book, book.pad);
+  }
   std::copy(sites.shape.begin(), sites.shape.end(), book.shape.value);
   if (!sites.shape.empty()) return;
   for (int axis = 0; axis < book.ndim; ++axis) {

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "core/complex.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::fft {
@@ -129,6 +130,7 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context&) {
 
 Declined supports(const FftProblem& fft) {
   if (fft.ring != FftRing::complex) return "complex numbers only";
+  if (is_to_real(fft)) return "the inverse to complex points only";
   return {};
 }
 

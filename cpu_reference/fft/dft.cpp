@@ -15,7 +15,8 @@
 /// L. An inverse transform turns the other way: with real and imaginary parts exchanged before and
 /// after, the same loops do it. In two dimensions a point is turned twice, by its column and by its
 /// row; a line is a plane of one row. Of real points all is the same, but half of the outputs is
-/// enough: the others are their conjugates.
+/// enough: the others are their conjugates. So the inverse to real points reads the other half as
+/// conjugates, and keeps the real part of each sum.
 ///
 /// **Expect.** L^2 complex multiply-adds a line: 16.8 million for L = 4096, where an FFT needs some
 /// 25 thousand. Sums are in double: a float would lose more digits the longer the line is.
@@ -23,7 +24,9 @@
 #include <vector>
 
 #include "core/complex.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
+#include "core/text.hpp"
 
 namespace convladder::cpu_reference::fft {
 namespace {
@@ -57,6 +60,31 @@ Z turned_sum(const std::vector<Z>& roots, std::int64_t k, const Point& point) {
   return sum;
 }
 
+/// x [N][H][frequencies][2] and y [N][H][L], real points. Of lines H is 1.
+template <class T>
+void transform_to_real(const FftProblem& fft, const float* x, float* y) {
+  const std::int64_t H = fft.rows(), L = fft.L, frequencies = fft.frequencies();
+  const std::vector<Sum<T>> along_column = roots_of<T>(H), along_row = roots_of<T>(L);
+  const auto frequency = [&](std::int64_t n, std::int64_t u, std::int64_t v) {
+    const bool stored = v < frequencies;  // else the conjugate of its counterpart
+    const std::int64_t row = n * H + (stored ? u : (H - u) % H), column = stored ? v : L - v;
+    const Complex<T> z = point_of<T>(x, row * frequencies + column, false);
+    return exchanged_if(true, stored ? z : conjugate(z));
+  };
+  std::int64_t output = 0;
+  for (std::int64_t n = 0; n < fft.N; ++n) {
+    for (std::int64_t h = 0; h < H; ++h) {
+      for (std::int64_t w = 0; w < L; ++w, ++output) {
+        const Sum<T> sum = turned_sum(along_column, h, [&](std::int64_t u) {
+          return turned_sum(along_row, w,
+                            [&](std::int64_t v) { return widened(frequency(n, u, v)); });
+        });
+        y[output] = to_array(exchanged_if(true, narrowed<T>(sum)).re);
+      }
+    }
+  }
+}
+
 /// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2]. Of lines H is 1.
 template <class T>
 void transform(const FftProblem& fft, const float* x, float* y) {
@@ -78,10 +106,18 @@ void transform(const FftProblem& fft, const float* x, float* y) {
 }
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context&) {
-  with_numbers_of(fft.ring, [&]<class T>(T) { transform<T>(fft, arrays.x, arrays.y); });
+  with_numbers_of(fft.ring, [&]<class T>(T) {
+    if (is_to_real(fft)) {
+      transform_to_real<T>(fft, arrays.x, arrays.y);
+    } else {
+      transform<T>(fft, arrays.x, arrays.y);
+    }
+  });
 }
 
-std::string choice_in_words(const FftProblem& fft) { return name_of(fft.ring); }
+std::string choice_in_words(const FftProblem& fft) {
+  return text(name_of(fft.ring), is_to_real(fft) ? ", to real points" : "");
+}
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 /// @brief fft, two real lines are transformed as one complex line, and taken apart afterwards.
 ///
 /// - Before: stockham.cpp
+/// - After: real_pairs_inverse.cpp
 ///
 /// **The idea.** The frequencies of a real line come twice: number L - k is the conjugate of number
 /// k, so that L/2 + 1 of them are enough, and half of a complex transform is for nothing. Let the
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "core/complex.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::cpu_reference::fft {
@@ -65,6 +67,7 @@ void transform(const FftProblem& fft, const float* x, float* y) {
 
 Declined supports(const FftProblem& fft) {
   if (fft.has_planes() || !fft.is_real()) return "lines of real points only";
+  if (is_to_real(fft)) return "the forward transform only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   return {};
 }

@@ -17,13 +17,14 @@
 /// @expect loads_per_output.x 2 * 64 / 2 = 64, both parts of all points of the line, for a point
 /// @expect sectors_per_request.x.load 1, all lanes read the same float
 /// @expect launches 2, and one of them fills the table
-/// **Costs.** A table of L + H roots in the workspace. Nothing is declined: L and H may be any
-/// numbers.
+/// **Costs.** A table of L + H roots in the workspace. L and H may be any numbers; declines the
+/// inverse to real points.
 /// **Try.** Let thread k walk through the line from point k on, not from 0. The sum has the same
 /// terms; do the loads of the table lie closer?
 #include "core/complex.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_naive::fft {
@@ -75,6 +76,11 @@ __global__ void fft_dft(FftProblem fft, const Complex<T>* roots, const float* x,
   }
 }
 
+Declined supports(const FftProblem& fft) {
+  if (is_to_real(fft)) return "the inverse to complex points only";
+  return {};
+}
+
 std::size_t workspace_bytes(const FftProblem& fft) {
   return static_cast<std::size_t>(roots_of(fft)) *
          sizeof(Complex<float>);  // as large in both rings
@@ -95,6 +101,7 @@ std::string choice_in_words(const FftProblem& fft) { return name_of(fft.ring); }
 }  // namespace
 
 extern const Implementation<FftArrays> dft = {
+    .supports = supports,
     .workspace_bytes = workspace_bytes,
     .run = run,
     .choice = choice_in_words,

@@ -31,6 +31,7 @@
 
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/workspace_cutter.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/line_access.cuh"
 
@@ -180,6 +181,7 @@ std::size_t workspace_bytes(const FftProblem& fft) { return workspace_at(fft, nu
 
 Declined supports(const FftProblem& fft) {
   if (fft.ring != FftRing::complex) return "complex numbers only";
+  if (is_to_real(fft)) return "the inverse to complex points only";
   if (fft.L > kLongestLine || fft.rows() > kLongestLine) return "lines of at most 2^29 points only";
   return {};
 }

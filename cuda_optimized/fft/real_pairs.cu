@@ -2,6 +2,7 @@
 /// @brief fft, two real lines are transformed as one complex line, and taken apart in registers.
 ///
 /// - Before: registers.cu
+/// - After: real_pairs_inverse.cu
 /// - The same maths: cpu_reference/fft/real_pairs.cpp
 ///
 /// **The idea.** Two real lines a and b are one complex line a + i b: real parts are read from one,
@@ -28,6 +29,7 @@
 /// of fewer than 8 and of more than 4096 points, and lengths that are no power of two.
 /// **Try.** One real line of 2 L points as a complex one of L: x[2 j] + i x[2 j + 1]. What does
 /// taking apart need then?
+#include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/fft/butterflies.cuh"
@@ -110,6 +112,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 Declined supports(const FftProblem& fft) {
   if (fft.has_planes() || !fft.is_real()) return "lines of real points only";
+  if (is_to_real(fft)) return "the forward transform only";
   if (!fft.has_power_of_two()) return "lengths that are powers of two only";
   if (fft.L < kRadix) return "lines of 8 points or more only";
   if (fft.L > kLongestLine) return "lines of at most 4096 points only";

@@ -37,6 +37,7 @@
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/boxed_result.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/wgmma_epilogue.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
 #include "cuda_optimized/gemm/wgmma_products.cuh"
@@ -218,6 +219,7 @@ auto with_shape(const GemmProblem& gemm, const Body& body) {
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_steps(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }

@@ -42,6 +42,7 @@
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/boxed_result.cuh"
 #include "cuda_optimized/gemm/halves.cuh"
+#include "cuda_optimized/gemm/plain_sums.cuh"
 #include "cuda_optimized/gemm/wgmma_epilogue.cuh"
 #include "cuda_optimized/gemm/wgmma_halves.cuh"
 #include "cuda_optimized/gemm/wgmma_products.cuh"
@@ -233,6 +234,7 @@ void launch_wgmma(const Source& source, const WgmmaRounds& rounds, const SentSum
 
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_steps(gemm)) return why;
   if (const Declined why = why_no_wgmma()) return why;
   if (gemm.map == TileMap::row_major || gemm.map == TileMap::split_k) return {};
   return text("the map ", name_of(gemm.map), ": this rung has an order of its own");

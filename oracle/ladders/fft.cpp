@@ -6,7 +6,7 @@
 #include <complex>
 #include <numbers>
 
-#include "core/fft_problem.hpp"
+#include "core/fft_to_real.hpp"
 #include "core/parallel.hpp"
 #include "oracle/ladders/definition.hpp"
 
@@ -42,6 +42,9 @@ void set(Whole& to, float re, float im) {
   to = {modulo(re), modulo(im)};
 }
 void set(Number& to, float re, float im) { to = {double{re}, double{im}}; }
+
+Whole real_part(Whole z) { return {z.re, 0}; }
+Number real_part(Number z) { return {z.real(), 0}; }
 
 /// w^0 ... w^(length-1). The inverse's w is the forward one's conjugate in both rings.
 std::vector<Number> roots_of(FftDirection direction, int length, Number) {
@@ -96,7 +99,9 @@ class Transform {
     for (std::size_t h = 0; h < H; ++h) {
       for (std::size_t w = 0; w < L; ++w) {
         const std::size_t i = first + h * L + w;
-        if (p_.is_real()) {
+        if (is_to_real(p_)) {
+          row[w] = frequency(static_cast<std::size_t>(n) * H, h, w);
+        } else if (p_.is_real()) {
           set(row[w], x_[i], 0);
         } else {
           set(row[w], x_[2 * i], x_[2 * i + 1]);
@@ -110,10 +115,22 @@ class Transform {
       const std::vector<Z> transformed = transform(column, 0, 1, roots_of_columns_);
       for (std::size_t u = 0; u < H; ++u) spectrum[u * L + v] = transformed[u];
     }
+    if (is_to_real(p_)) {
+      for (Z& z : spectrum) z = real_part(z);
+    }
     return spectrum;
   }
 
  private:
+  /// Frequency (u, v), of which x holds the half: the others are conjugates. @param row the plane's
+  Z frequency(std::size_t row, std::size_t u, std::size_t v) const {
+    const std::size_t H = roots_of_columns_.size(), L = roots_.size(), half = L / 2 + 1;
+    const std::size_t i = v < half ? (row + u) * half + v : (row + (H - u) % H) * half + L - v;
+    Z z;
+    set(z, x_[2 * i], v < half ? x_[2 * i + 1] : -x_[2 * i + 1]);
+    return z;
+  }
+
   FftProblem p_;
   std::span<const float> x_;
   std::vector<Z> roots_, roots_of_columns_;
@@ -151,6 +168,11 @@ void transform_all(const FftProblem& p, std::span<const float> x, Expected& y) {
   parallel_for(p.N, [&](std::int64_t n) {
     const std::vector<Z> spectrum = transform(n);
     most[static_cast<std::size_t>(n)] = largest(spectrum);
+    if (is_to_real(p)) {
+      for (std::size_t i = 0; i < H * L; ++i)
+        y.values[static_cast<std::size_t>(n) * H * L + i] = real(spectrum[i]);
+      return;
+    }
     std::size_t at = 2 * static_cast<std::size_t>(n) * H * frequencies;
     for (std::size_t u = 0; u < H; ++u) {
       for (std::size_t v = 0; v < frequencies; ++v, at += 2) {
@@ -160,9 +182,9 @@ void transform_all(const FftProblem& p, std::span<const float> x, Expected& y) {
     }
   });
   for (std::size_t i = 0; i < y.magnitude.size(); ++i) {
-    y.magnitude[i] =
-        magnitude_of(p, static_cast<std::int64_t>(i / (2 * H * frequencies)),
-                     [&](std::int64_t n) { return most[static_cast<std::size_t>(n)]; });
+    y.magnitude[i] = magnitude_of(
+        p, static_cast<std::int64_t>(i / (is_to_real(p) ? H * L : 2 * H * frequencies)),
+        [&](std::int64_t n) { return most[static_cast<std::size_t>(n)]; });
   }
 }
 
@@ -187,8 +209,9 @@ std::vector<Expected> outputs(const FftProblem& p, const Arrays& inputs) {
 ExpectedElement element(const FftProblem& p, const Arrays& inputs, const std::string&,
                         std::int64_t place) {
   const auto x = inputs.at("x").as<float>();
-  const std::int64_t output = place / 2, v = output % p.frequencies();
-  const std::int64_t row = output / p.frequencies(), u = row % p.rows(), n = row / p.rows();
+  const std::int64_t output = is_to_real(p) ? place : place / 2;
+  const std::int64_t in_row = is_to_real(p) ? p.L : p.frequencies(), v = output % in_row;
+  const std::int64_t row = output / in_row, u = row % p.rows(), n = row / p.rows();
   const auto of_spectrum = [&]<class Z>(Z) {
     const Transform<Z> transform(p, x);
     const std::vector<Z> spectrum = transform(n);
@@ -196,7 +219,7 @@ ExpectedElement element(const FftProblem& p, const Arrays& inputs, const std::st
       return m == n ? largest(spectrum) : largest(transform(m));
     };
     const Z& z = spectrum[static_cast<std::size_t>(u * p.L + v)];
-    return ExpectedElement{place % 2 == 0 ? real(z) : imag(z),
+    return ExpectedElement{is_to_real(p) || place % 2 == 0 ? real(z) : imag(z),
                            p.ring == FftRing::complex ? magnitude_of(p, n, largest_of) : 0};
   };
   return p.ring == FftRing::complex ? of_spectrum(Number{}) : of_spectrum(Whole{});

@@ -1,9 +1,10 @@
 /// @file gemm.cpp
-/// @brief The matrix product.
+/// @brief The matrix product, and several side by side.
+#include <algorithm>
 #include <cmath>
 #include <span>
 
-#include "core/gemm_problem.hpp"
+#include "core/gemm_batch_problem.hpp"
 #include "core/parallel.hpp"
 #include "oracle/ladders/definition.hpp"
 
@@ -11,7 +12,9 @@ namespace convladder::oracle {
 namespace gemm {
 namespace {
 
-std::int64_t longest_sum(const GemmProblem& p) { return std::int64_t{p.K} + (p.bias ? 1 : 0); }
+std::int64_t longest_sum(const GemmProblem& p) {
+  return std::max<std::int64_t>(1, std::int64_t{p.K} + (p.bias ? 1 : 0));
+}
 
 /// bias [N], or nothing.
 std::span<const float> bias_of(const GemmProblem& p, const Arrays& inputs) {
@@ -57,12 +60,53 @@ ExpectedElement element(const GemmProblem& p, const Arrays& inputs, const std::s
   return finished(p, sum, bias_of(p, inputs), n);
 }
 
+/// Matrix i of a factor that holds one behind the other: [rows][columns], as the product has it.
+Array matrix_of(const Array& all, int i, int rows, int columns, bool transposed) {
+  const auto from =
+      all.as<float>().subspan(static_cast<std::size_t>(std::int64_t{i} * rows * columns));
+  Array matrix(DType::f32, {rows, columns});
+  std::size_t place = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column, ++place)
+      matrix.as<float>()[place] =
+          from[static_cast<std::size_t>(transposed ? column * rows + row : row * columns + column)];
+  }
+  return matrix;
+}
+
+/// One product after the other.
+std::vector<Expected> outputs_of_batch(const GemmBatchProblem& p, const Arrays& given) {
+  const Arrays inputs = in_float(given);
+  const GemmProblem& one = p.product;
+  Expected c = expected_for(gemm_signature(p).outputs[0], longest_sum(one));
+  std::size_t first = 0;
+  for (int i = 0; i < p.count(); ++i) {
+    Arrays pair = {{"a", matrix_of(inputs.at("a"), i, one.M, one.K, p.transpose_a)},
+                   {"b", matrix_of(inputs.at("b"), i, one.K, one.N, p.transpose_b)}};
+    if (one.bias) pair.emplace("bias", inputs.at("bias"));
+    const Expected product = outputs(one, pair).front();
+    std::ranges::copy(product.values, c.values.begin() + static_cast<std::ptrdiff_t>(first));
+    std::ranges::copy(product.magnitude, c.magnitude.begin() + static_cast<std::ptrdiff_t>(first));
+    first += product.values.size();
+  }
+  return {c};
+}
+
 }  // namespace
 }  // namespace gemm
 
 Definition gemm_definition() {
-  return define<GemmProblem>(
+  Definition definition = define<GemmProblem>(
       {.longest_sum = gemm::longest_sum, .outputs = gemm::outputs, .element = gemm::element});
+  definition.longest_sum = [of_one = definition.longest_sum](const Problem& p) {
+    const auto* batch = std::get_if<GemmBatchProblem>(&p);
+    return batch != nullptr ? gemm::longest_sum(batch->product) : of_one(p);
+  };
+  definition.outputs = [of_one = definition.outputs](const Problem& p, const Arrays& inputs) {
+    const auto* batch = std::get_if<GemmBatchProblem>(&p);
+    return batch != nullptr ? gemm::outputs_of_batch(*batch, inputs) : of_one(p, inputs);
+  };
+  return definition;
 }
 
 }  // namespace convladder::oracle

@@ -10,6 +10,7 @@ namespace convladder::oracle {
 Definition col2im_definition();
 Definition conv2d_definition();
 Definition conv2d_dgrad_definition();
+Definition conv2d_transpose_definition();
 Definition conv2d_wgrad_definition();
 Definition fft_definition();
 Definition gemm_definition();
@@ -29,6 +30,7 @@ const Definition& definition_of(const std::string& ladder) {
       {"col2im", col2im_definition()},
       {"conv2d", conv2d_definition()},
       {"conv2d_dgrad", conv2d_dgrad_definition()},
+      {"conv2d_transpose", conv2d_transpose_definition()},
       {"conv2d_wgrad", conv2d_wgrad_definition()},
       {"fft", fft_definition()},
       {"gemm", gemm_definition()},

@@ -12,6 +12,7 @@ Array = Union["Result", Any]
 Indices = Any  # an array of integers that fit int32
 Where = Literal["auto", "cpu", "emulated", "gpu"]
 Number = Union[int, Sequence[int]]  # for all axes, or one each
+Pad = Union[Number, Literal["same"]]
 Precision = Literal["fp32", "tf32"]
 
 class BadInput(ValueError):
@@ -47,26 +48,31 @@ class Rulebook:
     def outputs(self) -> int: ...
     def table(self) -> numpy.ndarray: ...
 
-def conv2d(x: Array, w: Array, bias: Optional[Array] = None, *, pad: Number = 0, stride: Number = 1,
+def conv2d(x: Array, w: Array, bias: Optional[Array] = None, *, pad: Pad = 0, stride: Number = 1,
            dilation: Number = 1, groups: int = 1, activation: Optional[Literal["none", "relu"]] = None,
            dtype: Any = None, precision: Precision = "fp32", allow_transforms: bool = False,
            rung: Optional[str] = None, where: Where = "auto") -> Array: ...
-def conv2d_dgrad(dy: Array, w: Array, x_shape: Sequence[int], *, pad: Number = 0, stride: Number = 1,
+def conv2d_dgrad(dy: Array, w: Array, x_shape: Sequence[int], *, pad: Pad = 0, stride: Number = 1,
                  dilation: Number = 1, groups: int = 1, dtype: Any = None, precision: Precision = "fp32",
                  allow_transforms: bool = False, rung: Optional[str] = None, where: Where = "auto") -> Array: ...
-def conv2d_wgrad(x: Array, dy: Array, kernel: Number, *, pad: Number = 0, stride: Number = 1, dilation: Number = 1,
+def conv2d_transpose(x: Array, w: Array, bias: Optional[Array] = None, *, pad: Pad = 0, stride: Number = 1,
+                     dilation: Number = 1, groups: int = 1, out_padding: Number = 0, dtype: Any = None,
+                     precision: Precision = "fp32", allow_transforms: bool = False, rung: Optional[str] = None,
+                     where: Where = "auto") -> Array: ...
+def conv2d_wgrad(x: Array, dy: Array, kernel: Number, *, pad: Pad = 0, stride: Number = 1, dilation: Number = 1,
                  groups: int = 1, dtype: Any = None, precision: Precision = "fp32", allow_transforms: bool = False,
                  rung: Optional[str] = None, where: Where = "auto") -> Tuple[Array, Array]: ...
-def im2col(x: Array, kernel: Number, *, pad: Number = 0, stride: Number = 1, dilation: Number = 1,
+def im2col(x: Array, kernel: Number, *, pad: Pad = 0, stride: Number = 1, dilation: Number = 1,
            rung: Optional[str] = None, where: Where = "auto") -> Array: ...
-def col2im(col: Array, x_shape: Sequence[int], kernel: Number, *, pad: Number = 0, stride: Number = 1,
+def col2im(col: Array, x_shape: Sequence[int], kernel: Number, *, pad: Pad = 0, stride: Number = 1,
            dilation: Number = 1, rung: Optional[str] = None, where: Where = "auto") -> Array: ...
-def gemm(a: Array, b: Array, bias: Optional[Array] = None, *, activation: Optional[Literal["none", "relu"]] = None,
+def gemm(a: Array, b: Array, bias: Optional[Array] = None, *, transpose_a: bool = False, transpose_b: bool = False,
+         activation: Optional[Literal["none", "relu"]] = None,
          map: str = "row_major", dtype: Any = None, precision: Precision = "fp32", rung: Optional[str] = None,
          where: Where = "auto") -> Array: ...
 def fft(x: Array, *, direction: Literal["forward", "inverse"] = "forward",
         ring: Literal["complex", "mersenne"] = "complex", input: Optional[Literal["complex", "real"]] = None,
-        rung: Optional[str] = None, where: Where = "auto") -> Array: ...
+        length: Optional[int] = None, rung: Optional[str] = None, where: Where = "auto") -> Array: ...
 def tile_map(map: str, tiles_m: int, tiles_n: int, k_steps: int = 1, *, splits: int = 1, batch: int = 1,
              blocks: int = 132, group_rows: int = 8, rung: Optional[str] = None, where: Where = "auto") -> Result: ...
 def rulebook(coords: Indices, shape: Sequence[int], *,

@@ -85,8 +85,14 @@ def integers(name, value, counts):
     return [integer(name, item, rule) for item in items]
 
 
-def padding(value, axes):
-    """Before and after for each axis: of one number, one an axis, or both of each. @raises BadInput"""
+def padding(value, axes, same=True):
+    """Before and after for each axis: of one number, one an axis, or both of each; None of "same", of which the core makes
+    numbers. @param same whether that has a meaning @raises BadInput"""
+    if isinstance(value, str):
+        if value == "same" and same:
+            return None
+        raise refused("pad", value, "it must be numbers, or 'same'" if same else
+                      "it must be numbers; 'same' is for dense arrays")
     items = _items(value)
     if items is not None and len(items) == 2 * axes:
         return each("pad", value, 2 * axes)

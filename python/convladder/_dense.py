@@ -1,7 +1,8 @@
 """Convolutions of images, their columns, and products of matrices."""
 from . import _core
-from ._arguments import as_called, each, flag, float_type, floats, integer, integers, padding, word
+from ._arguments import as_called, each, flag, float_type, floats, integer, integers, padding, refused, word
 from ._run import Call, operation
+from ._tensors import complex_of_parts, has_complex_elements, parts_of
 
 _NAMES = {"weights": "w"}  # of arrays that the core calls otherwise
 
@@ -32,7 +33,9 @@ def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation
     """2-D convolution (cross-correlation, as in every deep learning library).
 
     x [N][C][H][W], w [K][C / groups][R][S] and bias [K] or None to y [N][K][P][Q].
-    pad: one number, (vertical, horizontal) or (top, bottom, left, right); stride and dilation: one number or (h, w).
+    pad: one number, (vertical, horizontal), (top, bottom, left, right), or "same": so many zeros that y has
+    ceil(H / stride) x ceil(W / stride) pixels, of an odd number one more at the bottom or right. stride and dilation: one
+    number or (h, w).
     activation: None or "relu". precision: "fp32", or "tf32", which allows factors to be rounded to TF32.
     dtype: "float32", "float16" or "bfloat16": x and w are rounded to it, and so is y; bias and sums are float32. None: that
     of x and w where it is one of these, else float32.
@@ -60,6 +63,36 @@ def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, dtype
     problem = _conv2d(integers("x_shape", x_shape, (4,)), (K, R, S), _sizes("x_shape", "w", "x_shape", "x_shape"), pad,
                       stride, dilation, groups, dtype, precision)
     return Call("conv2d_dgrad", problem, {"dy": dy, "weights": w}, ("dx",), allow_transforms=transforms, names=_NAMES)
+
+
+@operation
+def conv2d_transpose(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, out_padding=0, dtype=None,
+                     precision="fp32", allow_transforms=False):
+    """2-D transposed convolution ("deconvolution"), as torch.nn.functional.conv_transpose2d: the computation of conv2d_dgrad.
+
+    x [N][C][H][W], w [C][K / groups][R][S] and bias [K] or None to y [N][K][P][Q], of height
+    (H - 1) * stride - top - bottom + dilation * (R - 1) + 1 + out_padding, and so its width.
+    pad: what is cut off y, as in conv2d; "same": so much that y has (H * stride) x (W * stride) pixels.
+    out_padding: more rows and columns at the bottom and right, one number or (h, w).
+    The other parameters are conv2d's; but sums are rounded to dtype, then the bias is added in float32, and the result rounded.
+    """
+    dtype, transforms = float_type(dtype, x, w), flag("allow_transforms", allow_transforms)
+    x, w = floats("x", x, (4,)), floats("w", w, (4,))
+    (N, C, H, W), (w_C, group_K, R, S) = x.shape, w.shape
+    if w_C != C:
+        raise _core.BadInput(f"w = filters of {w_C} input channels: x has {C}")
+    groups = integer("groups", groups)
+    options = dict(pad=padding(pad, 2), stride=each("stride", stride, 2), dilation=each("dilation", dilation, 2),
+                   out_padding=each("out_padding", out_padding, 2), groups=groups, bias=bias is not None, dtype=dtype,
+                   precision=word(precision))
+    sizes = {**dict.fromkeys("nchw", "x"), **dict.fromkeys("krs", "w"), "shape": "pad"}
+    K = group_K * min(max(1, groups), max(1, C))  # other groups are refused
+    with as_called({"out-padding": "out_padding"}, sizes):
+        problem = _core.conv2d_transpose_problem(N=N, C=C, H=H, W=W, K=K, R=R, S=S, **options)
+    arrays = {"x": x, "weights": w}
+    if bias is not None:
+        arrays["bias"] = floats("bias", bias, (1,))
+    return Call("conv2d_transpose", problem, arrays, ("y",), allow_transforms=transforms, names=_NAMES)
 
 
 @operation
@@ -92,7 +125,7 @@ def im2col(x, kernel, *, pad=0, stride=1, dilation=1):
     """The windows of x [N][C] and one to three axes as columns: [N][C * taps][windows].
 
     kernel, stride, dilation: one number, or one an axis. pad: the same, or before and after each axis, which is (top, bottom,
-    left, right) in two dimensions.
+    left, right) in two dimensions, or "same" as in conv2d.
     """
     x = floats("x", x, (3, 4, 5))
     problem = _columns(x.shape[0], x.shape[1], list(x.shape[2:]), "x", "kernel", kernel, pad, stride, dilation)
@@ -112,21 +145,33 @@ def col2im(col, x_shape, kernel, *, pad=0, stride=1, dilation=1):
 
 
 @operation
-def gemm(a, b, bias=None, *, activation=None, map="row_major",  # `map`: as everywhere in the project
+def gemm(a, b, bias=None, *, transpose_a=False, transpose_b=False, activation=None,
+         map="row_major",  # `map`: as everywhere in the project
          dtype=None, precision="fp32"):
     """c = a b + bias of matrices [M][K] and [K][N]; bias [N] or None is added to each row.
 
+    Several products at once: a [batch][M][K] and b [batch][K][N] to c [batch][M][N]. transpose_a: a is [K][M]; transpose_b: b
+    is [N][K].
     activation: None or "relu". map: which block computes which tile; the result is the same.
     dtype: "float32", "float16" or "bfloat16": a and b are rounded to it, and so is c; bias and sums are float32. None: that
     of a and b where it is one of these, else float32.
     """
     dtype = float_type(dtype, a, b)
-    a, b = floats("a", a, (2,)), floats("b", b, (2,))
-    if a.shape[1] != b.shape[0]:
-        raise _core.BadInput(f"b = {b.shape[0]} rows: a has {a.shape[1]} columns")
+    transpose_a, transpose_b = flag("transpose_a", transpose_a), flag("transpose_b", transpose_b)
+    a, b = floats("a", a, (2, 3)), floats("b", b, (2, 3))
+    if a.shape[:-2] != b.shape[:-2]:
+        raise _core.BadInput(f"b = an array of shape {tuple(b.shape)}: it must hold as many matrices as a, of shape "
+                             f"{tuple(a.shape)}")
+    if a.ndim == 3 and len(a) == 0:
+        raise _core.BadInput("a = no matrices: there must be at least one")
+    M, K = a.shape[-2:][::-1 if transpose_a else 1]
+    b_K, N = b.shape[-2:][::-1 if transpose_b else 1]
+    if K != b_K:
+        raise _core.BadInput(f"b = {b_K} {'columns' if transpose_b else 'rows'}: a has {K} "
+                             f"{'rows' if transpose_a else 'columns'}")
     with as_called(sizes={"m": "a", "k": "a", "n": "b"}):
-        problem = _core.gemm_problem(M=a.shape[0], N=b.shape[1], K=a.shape[1], bias=bias is not None,
-                                     activation=_activation(activation), map=word(map), dtype=dtype,
+        problem = _core.gemm_problem(M=M, N=N, K=K, batch=len(a) if a.ndim == 3 else 0, transpose_a=transpose_a,
+                                     transpose_b=transpose_b, bias=bias is not None, activation=_activation(activation), map=word(map), dtype=dtype,
                                      precision=word(precision))
     arrays = {"a": a, "b": b}
     if bias is not None:
@@ -134,32 +179,66 @@ def gemm(a, b, bias=None, *, activation=None, map="row_major",  # `map`: as ever
     return Call("gemm", problem, arrays, ("c",))
 
 
+def _one_of(name, value, words):
+    """The word, before the core sees it: other parameters depend on it. @raises BadInput"""
+    if value not in words:
+        raise refused(name, value, f"it must be one of {', '.join(words)}")
+    return value
+
+
+def _length_of_half(length, half):
+    """The points of a line that has so many frequencies up to the middle. @raises BadInput"""
+    even = max(1, 2 * (half - 1))
+    if length is None:
+        return even
+    if integer("length", length) < 1 or length // 2 + 1 != half:
+        raise refused("length", length, f"x has {half} frequencies up to the middle, those of {even} points"
+                      + (f" or {even + 1}" if half > 1 else ""))
+    return length
+
+
 @operation
-def fft(x, *, direction="forward", ring="complex", input=None):  # `input`: as everywhere in the project
-    """The discrete Fourier transform of lines or planes, float32, real and imaginary parts in the last axis.
+def fft(x, *, direction="forward", ring="complex", input=None,  # `input`: as everywhere in the project
+        length=None):
+    """The discrete Fourier transform of lines or planes.
 
-    x [N][L][2] becomes y [N][L][2], and planes [N][H][L][2] become [N][H][L][2]. Of real x, [N][L] or [N][H][L], y is
-    half of the frequencies, [N][L/2 + 1][2] or [N][H][L/2 + 1][2]: the others are their conjugates. input: "complex" or
-    "real"; None: real if x has two axes.
+    x of complex64, lines [N][L] or planes [N][H][L], becomes y of complex64 and of the same shape. In float32, both have
+    real and imaginary parts in one more axis: x [N][L][2] becomes y [N][L][2], and planes [N][H][L][2] become [N][H][L][2].
+    Of real x, float32 [N][L] or [N][H][L], y is half of the frequencies, float32 [N][L/2 + 1][2] or [N][H][L/2 + 1][2]: the
+    others are their conjugates. input: "complex" or "real"; None: real if x is of float32 and has two axes.
 
-    Of an array `lines` of complex64 [N][L], x is `lines.view("float32").reshape(N, L, 2)`, and the way back is
-    `y.view("complex64")[..., 0]`. direction: "forward", or "inverse", which is not divided by L. ring: "complex", or
-    "mersenne", whole numbers modulo 2^17 - 1, whose transform is exact (docs/ladders/fft.md): there x has whole numbers from
-    -2^24 to 2^24, each of which stands for its remainder.
+    direction: "forward", or "inverse", which is not divided by L. With input="real", the inverse takes half of the
+    frequencies, complex64 [N][L/2 + 1] or float32 [N][L/2 + 1][2], of planes likewise, to real points, float32 [N][L] or
+    [N][H][L]; length: L, of the two that there may be (None: the even one). ring: "complex", or "mersenne", whole numbers
+    modulo 2^17 - 1, whose transform is exact (docs/ladders/fft.md): there x has whole numbers from -2^24 to 2^24, each of
+    which stands for its remainder.
     """
-    if input is not None:
-        input = word(input)
-    x = floats("x", x, {"complex": (3, 4), "real": (2, 3)}.get(input, (2, 3, 4)))
+    direction = _one_of("direction", word(direction), ("forward", "inverse"))
+    input = None if input is None else _one_of("input", word(input), ("complex", "real"))
+    is_complex, to_real = has_complex_elements(x), (direction, input) == ("inverse", "real")
+    if is_complex:
+        if input == "real" and not to_real:
+            raise _core.BadInput("x = complex points: input='real' takes real ones forward, and half of their frequencies back")
+        x, input = parts_of(x), input or "complex"
+    x = floats("x", x, {"complex": (3, 4), "real": (3, 4) if to_real else (2, 3)}.get(input, (2, 3, 4)))
     if input is None:
         input = "real" if x.ndim == 2 else "complex"
-    if input != "real" and x.shape[-1] != 2:
-        hint = '; input="real" takes planes of real points' if x.ndim == 3 else ""
+        if (direction, input) == ("inverse", "real"):
+            raise _core.BadInput("direction = 'inverse': x holds real points; the inverse to those takes half of their "
+                                 "frequencies, with input='real'")
+    has_parts = input != "real" or to_real
+    if has_parts and x.shape[-1] != 2:
+        hint = '; input="real" takes planes of real points' if x.ndim == 3 and not to_real else ""
         raise _core.BadInput(f"x = {x.shape[-1]} numbers a point: they must be 2, a real and an imaginary part{hint}")
-    N, *lengths = x.shape if input == "real" else x.shape[:-1]
+    N, *lengths = x.shape[:-1] if has_parts else x.shape
+    if to_real:
+        lengths[-1] = _length_of_half(length, lengths[-1])
+    elif length is not None:
+        raise refused("length", length, "x says it, but for the inverse with input='real'")
     with as_called(sizes=dict.fromkeys(("n", "length", "height", "numbers"), "x")):
         problem = _core.fft_problem(N=N, H=lengths[0] if len(lengths) == 2 else None, L=lengths[-1],
-                                    direction=word(direction), ring=word(ring), input=input)
-    return Call("fft", problem, {"x": x}, ("y",))
+                                    direction=direction, ring=word(ring), input=input)
+    return Call("fft", problem, {"x": x}, ("y",), returned=complex_of_parts if is_complex and not to_real else Call.returned)
 
 
 @operation

@@ -45,6 +45,7 @@ class Call:
     allow_transforms: bool = False  # whether a rung that saves multiplications may be chosen
     names: dict = dataclasses.field(default_factory=dict)  # the caller's of arrays that are called otherwise
     sizes: dict = dataclasses.field(default_factory=dict)  # the caller's parameters behind what else errors name
+    returned: typing.Callable = lambda array: array  # what becomes of each output
 
     @property
     def on_gpu(self):
@@ -56,9 +57,15 @@ class Call:
         return any(there.values())
 
 
+# Operations that another ladder's rungs compute.
+SERVED_BY = {"conv2d_transpose": "conv2d_dgrad"}
+
+
 @functools.cache
 def _table():
-    return _core.rungs()
+    rows = _core.rungs()
+    return rows + [dict(row, ladder=ladder) for ladder, server in SERVED_BY.items()
+                   for row in rows if row["ladder"] == server]
 
 
 @functools.cache
@@ -78,7 +85,8 @@ def candidates(ladder, where, problem=None, allow_transforms=False):
             return names
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"] and
              (allow_transforms or not row["transforms"])]
-    measured = [name for name in _fastest().get(ladder, []) if name in there]  # CUDA's rungs alone
+    fastest = _fastest().get(SERVED_BY.get(ladder, ladder), [])  # CUDA's rungs alone
+    measured = [name for name in fastest if name in there]
     return measured + [name for name in reversed(there) if name not in measured]
 
 
@@ -187,7 +195,7 @@ def operation(prepare):
     def wrapped(*arguments, rung=None, where="auto", **options):
         call = prepare(*arguments, **options)
         outputs = run(call, rung, where)
-        values = tuple(outputs[name] for name in call.outputs)
+        values = tuple(call.returned(outputs[name]) for name in call.outputs)
         torchs = [each for each in (*arguments, *options.values()) if is_torch(each)]
         if torchs and not call.on_gpu:
             values = tuple(like_torch(value, element_type(torchs[0])) for value in values)

@@ -2,8 +2,8 @@
 import numpy
 
 from . import _core
-from ._arguments import (as_called, each, float_type, floats, host_array, indices, integer, integers, reals, refused, shown,
-                         voxel_size, word)
+from ._arguments import (as_called, each, float_type, floats, host_array, indices, integer, integers, padding, reals, refused,
+                         shown, voxel_size, word)
 from ._run import Call, operation
 from ._tensors import to_host
 
@@ -74,9 +74,10 @@ def _rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation
     coords, shape = _sites(coords, shape, host=True)  # its forms are made on the host, whatever finds it
     axes = len(shape)
     batch, teller = _batch(batch, coords)
-    numbers = dict(kernel=kernel, stride=stride, pad=pad, dilation=dilation, out_padding=out_padding)
+    numbers = dict(kernel=kernel, stride=stride, dilation=dilation, out_padding=out_padding)
     with as_called({"out-padding": "out_padding", "batch": teller}, {"sites": "shape", "bytes": "kernel"}):
         problem = _core.rulebook_problem(mode=word(mode), sites=len(coords), batch=batch, shape=shape,
+                                         pad=padding(pad, axes, same=False),
                                          **{name: each(name, value, axes) for name, value in numbers.items()})
     return Call("rulebook", problem, {"coords": coords}, ("out_coords", "pairs"))
 
@@ -87,7 +88,8 @@ def rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=
 
     coords [sites][1 + axes]: int32, batch first, distinct, inside of `shape`, which has one to four extents.
     mode: "subm" (submanifold), "strided", "transposed" or "inverse" (back to the sites of "strided").
-    kernel, stride, pad, dilation, out_padding: one number, or one an axis. Under "subm" the padding follows from the kernel.
+    kernel, stride, pad, dilation, out_padding: one number, or one an axis; pad also before and after each axis: (before,
+    after, before, after, ...). Under "subm" the padding follows from the kernel.
     """
     options = dict(mode=mode, kernel=kernel, stride=stride, pad=pad, dilation=dilation, out_padding=out_padding,
                    batch=batch)

@@ -20,6 +20,34 @@ def on_gpu(array):
     return device is not None and device()[0] == _CUDA
 
 
+def has_complex_elements(array):
+    """Whether its elements are complex numbers."""
+    return hasattr(array, "dtype") and element_type(array).startswith("complex")
+
+
+def parts_of(array):
+    """An array of complex numbers with real and imaginary parts in a last axis."""
+    if is_torch(array):
+        import torch
+        return torch.view_as_real(array.resolve_conj())
+    if isinstance(array, numpy.ma.MaskedArray):
+        return array  # which is refused
+    if on_gpu(array) and not hasattr(array, "get"):  # JAX
+        import jax.numpy
+        return jax.numpy.stack([array.real, array.imag], axis=-1)
+    return array.astype(array.dtype, order="C", copy=False).view(array.real.dtype).reshape(*array.shape, 2)
+
+
+def complex_of_parts(array):
+    """The other way round, of float32."""
+    if is_torch(array):
+        import torch
+        return torch.view_as_complex(array)
+    if on_gpu(array) and not hasattr(array, "get"):  # JAX
+        return array[..., 0] + 1j * array[..., 1]
+    return array.view("complex64")[..., 0]
+
+
 def is_torch(array):
     """Whether it is one of PyTorch's, wherever it lies."""
     return type(array).__module__.partition(".")[0] == "torch"

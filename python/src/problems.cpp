@@ -7,15 +7,19 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "arrays.hpp"
+#include "core/conv2d_transpose.hpp"
 #include "core/error.hpp"
+#include "core/padding_after.hpp"
 #include "core/points_in_float.hpp"
 #include "core/problem.hpp"
+#include "core/same_padding.hpp"
 #include "oracle/rulebook.hpp"
 
 namespace nb = nanobind;
@@ -64,34 +68,70 @@ Step step_of(const std::string& parameter, const Numbers& numbers) {
   return {numbers[0], numbers[1]};
 }
 
-Problem conv2d_problem(int N, int C, int H, int W, int K, int R, int S, const Numbers& pad,
-                       const Numbers& stride, const Numbers& dilation, int groups, bool bias,
-                       const std::string& activation, const std::string& dtype,
-                       const std::string& precision) {
-  require_count("pad", pad, 4);
-  return validated(Conv2dProblem{.N = N,
-                                 .C = C,
-                                 .H = H,
-                                 .W = W,
-                                 .K = K,
-                                 .R = R,
-                                 .S = S,
-                                 .pad = {pad[0], pad[1], pad[2], pad[3]},
-                                 .stride = step_of("stride", stride),
-                                 .dilation = step_of("dilation", dilation),
-                                 .groups = groups,
-                                 .bias = bias,
-                                 .activation = activation_named(activation),
-                                 .dtype = dtype_named(dtype),
-                                 .precision = precision_named(precision)});
+/// Top, bottom, left and right. @param pad empty: same, which follows from the problem
+Padding padding_of(const std::optional<Numbers>& pad) {
+  if (!pad) return {};
+  require_count("pad", *pad, 4);
+  return {(*pad)[0], (*pad)[1], (*pad)[2], (*pad)[3]};
 }
 
-Problem im2col_problem(int N, int C, const Numbers& size, const Numbers& kernel, const Numbers& pad,
-                       const Numbers& stride, const Numbers& dilation) {
+/// @param pad empty: same
+Problem conv2d_problem(int N, int C, int H, int W, int K, int R, int S,
+                       const std::optional<Numbers>& pad, const Numbers& stride,
+                       const Numbers& dilation, int groups, bool bias,
+                       const std::string& activation, const std::string& dtype,
+                       const std::string& precision) {
+  Conv2dProblem problem{.N = N,
+                        .C = C,
+                        .H = H,
+                        .W = W,
+                        .K = K,
+                        .R = R,
+                        .S = S,
+                        .pad = padding_of(pad),
+                        .stride = step_of("stride", stride),
+                        .dilation = step_of("dilation", dilation),
+                        .groups = groups,
+                        .bias = bias,
+                        .activation = activation_named(activation),
+                        .dtype = dtype_named(dtype),
+                        .precision = precision_named(precision)};
+  if (!pad) problem.pad = same_padding(problem);
+  return validated(problem);
+}
+
+/// In the terms of the transposed convolution. @param pad empty: same
+Problem conv2d_transpose_problem(int N, int C, int H, int W, int K, int R, int S,
+                                 const std::optional<Numbers>& pad, const Numbers& stride,
+                                 const Numbers& dilation, const Numbers& out_padding, int groups,
+                                 bool bias, const std::string& dtype,
+                                 const std::string& precision) {
+  return gradient_of(Conv2dTranspose{.N = N,
+                                     .C = C,
+                                     .H = H,
+                                     .W = W,
+                                     .K = K,
+                                     .R = R,
+                                     .S = S,
+                                     .pad = padding_of(pad),
+                                     .same = !pad,
+                                     .stride = step_of("stride", stride),
+                                     .dilation = step_of("dilation", dilation),
+                                     .out_padding = step_of("out_padding", out_padding),
+                                     .groups = groups,
+                                     .bias = bias,
+                                     .dtype = dtype_named(dtype),
+                                     .precision = precision_named(precision)});
+}
+
+/// @param pad before and after, axis by axis; empty: same
+Problem im2col_problem(int N, int C, const Numbers& size, const Numbers& kernel,
+                       const std::optional<Numbers>& pad, const Numbers& stride,
+                       const Numbers& dilation) {
   const std::size_t rank = size.size();
   require(rank >= 1 && rank <= 3, "size", joined(size, ", "), "must be 1 to 3 numbers");
   require_count("kernel", kernel, rank);
-  require_count("pad", pad, 2 * rank);
+  if (pad) require_count("pad", *pad, 2 * rank);
   require_count("stride", stride, rank);
   require_count("dilation", dilation, rank);
   Im2colProblem problem{.N = N, .C = C, .rank = static_cast<int>(rank)};
@@ -99,12 +139,12 @@ Problem im2col_problem(int N, int C, const Numbers& size, const Numbers& kernel,
   for (std::size_t axis = 0; axis < rank; ++axis) {
     *all[3 - rank + axis] = {.size = size[axis],
                              .kernel = kernel[axis],
-                             .pad_before = pad[2 * axis],
-                             .pad_after = pad[2 * axis + 1],
+                             .pad_before = pad ? (*pad)[2 * axis] : 0,
+                             .pad_after = pad ? (*pad)[2 * axis + 1] : 0,
                              .stride = stride[axis],
                              .dilation = dilation[axis]};
   }
-  return validated(problem);
+  return validated(pad ? problem : with_same_padding(problem));
 }
 
 TileMap tile_map_named(const std::string& word) {
@@ -113,17 +153,21 @@ TileMap tile_map_named(const std::string& word) {
   return named("map", word, maps);
 }
 
-Problem gemm_problem(int M, int N, int K, bool bias, const std::string& activation,
-                     const std::string& map, const std::string& dtype,
-                     const std::string& precision) {
-  return validated(GemmProblem{.M = M,
-                               .N = N,
-                               .K = K,
-                               .map = tile_map_named(map),
-                               .dtype = dtype_named(dtype),
-                               .precision = precision_named(precision),
-                               .bias = bias,
-                               .activation = activation_named(activation)});
+/// @param batch 0: one product, of matrices without a first axis
+Problem gemm_problem(int M, int N, int K, int batch, bool transpose_a, bool transpose_b, bool bias,
+                     const std::string& activation, const std::string& map,
+                     const std::string& dtype, const std::string& precision) {
+  const GemmProblem product = validated(GemmProblem{.M = M,
+                                                    .N = N,
+                                                    .K = K,
+                                                    .map = tile_map_named(map),
+                                                    .dtype = dtype_named(dtype),
+                                                    .precision = precision_named(precision),
+                                                    .bias = bias,
+                                                    .activation = activation_named(activation)});
+  if (batch == 0 && !transpose_a && !transpose_b) return product;
+  return validated(GemmBatchProblem{
+      .product = product, .batch = batch, .transpose_a = transpose_a, .transpose_b = transpose_b});
 }
 
 /// @param H of planes; empty: lines
@@ -163,6 +207,7 @@ PerAxis per_axis(const std::string& parameter, const Numbers& numbers, std::size
   return axes;
 }
 
+/// @param pad before and after, axis by axis
 RulebookProblem rulebook_problem(const std::string& mode, int sites, int batch,
                                  const Numbers& shape, const Numbers& kernel, const Numbers& stride,
                                  const Numbers& pad, const Numbers& dilation,
@@ -170,7 +215,13 @@ RulebookProblem rulebook_problem(const std::string& mode, int sites, int batch,
   const std::size_t ndim = shape.size();
   require(ndim >= 1 && ndim <= kMaxAxes, "shape", joined(shape, ", "),
           text("must be 1 to ", kMaxAxes, " numbers"));
-  return validated(
+  require_count("pad", pad, 2 * ndim);
+  Numbers before, after;
+  for (std::size_t axis = 0; axis < ndim; ++axis) {
+    before.push_back(pad[2 * axis]);
+    after.push_back(pad[2 * axis + 1]);
+  }
+  return validated(with_padding_after(
       RulebookProblem{.mode = named<SparseMode>("mode", mode,
                                                 {{"subm", SparseMode::subm},
                                                  {"strided", SparseMode::strided},
@@ -182,16 +233,17 @@ RulebookProblem rulebook_problem(const std::string& mode, int sites, int batch,
                       .shape = per_axis("shape", shape, ndim, 1),
                       .kernel = per_axis("kernel", kernel, ndim, 3),
                       .stride = per_axis("stride", stride, ndim, 1),
-                      .pad = per_axis("pad", pad, ndim, 0),
+                      .pad = per_axis("pad", before, ndim, 0),
                       .dilation = per_axis("dilation", dilation, ndim, 1),
                       .out_padding = per_axis("out_padding", out_padding, ndim, 0),
-                      .form = RulebookForm::pairs});
+                      .form = RulebookForm::pairs},
+      per_axis("pad", after, ndim, 0)));
 }
 
 Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int C) {
-  const Numbers ones(shape.size(), 1), zeros(shape.size(), 0);
+  const Numbers ones(shape.size(), 1), zeros(shape.size(), 0), no_pad(2 * shape.size(), 0);
   return validated(SparseToDenseProblem{
-      .grid = rulebook_problem("subm", sites, batch, shape, ones, ones, zeros, ones, zeros),
+      .grid = rulebook_problem("subm", sites, batch, shape, ones, ones, no_pad, ones, zeros),
       .C = C});
 }
 
@@ -258,14 +310,17 @@ void add_problems(nb::module_& module) {
     return describe(problem);
   });
   module.def("conv2d_problem", &conv2d_problem, "N"_a, "C"_a, "H"_a, "W"_a, "K"_a, "R"_a, "S"_a,
-             "pad"_a, "stride"_a, "dilation"_a, "groups"_a, "bias"_a, "activation"_a, "dtype"_a,
-             "precision"_a);
-  module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a,
+             "pad"_a.none(), "stride"_a, "dilation"_a, "groups"_a, "bias"_a, "activation"_a,
+             "dtype"_a, "precision"_a);
+  module.def("conv2d_transpose_problem", &conv2d_transpose_problem, "N"_a, "C"_a, "H"_a, "W"_a,
+             "K"_a, "R"_a, "S"_a, "pad"_a.none(), "stride"_a, "dilation"_a, "out_padding"_a,
+             "groups"_a, "bias"_a, "dtype"_a, "precision"_a);
+  module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a.none(),
              "stride"_a, "dilation"_a);
   module.def("fft_problem", &fft_problem, "N"_a, "H"_a.none(), "L"_a, "direction"_a, "ring"_a,
              "input"_a);
-  module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "bias"_a, "activation"_a, "map"_a,
-             "dtype"_a, "precision"_a);
+  module.def("gemm_problem", &gemm_problem, "M"_a, "N"_a, "K"_a, "batch"_a, "transpose_a"_a,
+             "transpose_b"_a, "bias"_a, "activation"_a, "map"_a, "dtype"_a, "precision"_a);
   module.def("tile_map_problem", &tile_map_problem, "map"_a, "tiles_m"_a, "tiles_n"_a, "k_steps"_a,
              "splits"_a, "batch"_a, "blocks"_a, "group_rows"_a);
   module.def(

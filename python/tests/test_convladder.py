@@ -102,6 +102,128 @@ class Dense(unittest.TestCase):
         for long, right in zip(convladder.conv2d_wgrad(x, dy, w.shape[2:], dtype="bfloat16", where=where, **options), (dw, db)):
             numpy.testing.assert_array_equal(long, right)
 
+    @given(convolutions(), st.sampled_from(["cpu", "emulated"]))
+    def test_same_padding_is_tensorflows(self, problem, where):
+        x, w, bias, options = problem
+        pad = []
+        for size, taps, stride, dilation in zip(x.shape[2:], w.shape[2:], options["stride"], options["dilation"]):
+            total = max((-(-size // stride) - 1) * stride + (taps - 1) * dilation + 1 - size, 0)
+            pad += [total // 2, total - total // 2]
+        same, told = {**options, "pad": "same"}, {**options, "pad": pad}
+        y = convladder.conv2d(x, w, bias, where=where, **same)
+        self.assertEqual(y.shape[2:], tuple(-(-size // stride) for size, stride in zip(x.shape[2:], options["stride"])))
+        numpy.testing.assert_array_equal(y, convladder.conv2d(x, w, bias, where=where, **told))
+        dy = whole_numbers(y.shape, 5)
+        numpy.testing.assert_array_equal(convladder.conv2d_dgrad(dy, w, x.shape, where=where, **same),
+                                         convladder.conv2d_dgrad(dy, w, x.shape, where=where, **told))
+        for one, other in zip(convladder.conv2d_wgrad(x, dy, w.shape[2:], where=where, **same),
+                              convladder.conv2d_wgrad(x, dy, w.shape[2:], where=where, **told)):
+            numpy.testing.assert_array_equal(one, other)
+        del same["groups"], told["groups"]
+        col = convladder.im2col(x, w.shape[2:], where=where, **same)
+        numpy.testing.assert_array_equal(col, convladder.im2col(x, w.shape[2:], where=where, **told))
+        numpy.testing.assert_array_equal(convladder.col2im(col, x.shape, w.shape[2:], where=where, **same),
+                                         convladder.col2im(col, x.shape, w.shape[2:], where=where, **told))
+
+    @given(convolutions(), st.integers(0, 2), st.integers(0, 2), st.sampled_from(["cpu", "emulated"]))
+    def test_a_transposed_convolution_is_pytorchs(self, problem, down, across, where):
+        _, w, _, options = problem
+        stride, dilation, groups = options["stride"], options["dilation"], options["groups"]
+        more = min(down, stride[0] - 1), min(across, stride[1] - 1)
+        w = w[:len(w) // groups * groups]
+        x = whole_numbers((2, len(w), 3, 4), 1)
+        K, group_C = w.shape[1], len(w) // groups
+        full = numpy.zeros((2, groups * K, *((size - 1) * s + (taps - 1) * d + 1 + m for size, s, taps, d, m
+                                             in zip(x.shape[2:], stride, w.shape[2:], dilation, more))))
+        for c in range(len(w)):
+            wide = dilated(w[c:c + 1], dilation)[0]
+            for h in range(3):
+                for i in range(4):
+                    first = c // group_C * K
+                    full[:, first:first + K, h * stride[0]:h * stride[0] + wide.shape[1],
+                         i * stride[1]:i * stride[1] + wide.shape[2]] += x[:, c, h, i, None, None, None] * wide
+        pad = [min(number, (size - 1) // 2) for number, size in zip(options["pad"], numpy.repeat(full.shape[2:], 2))]
+        bias = whole_numbers(groups * K, 3)
+        right = full[:, :, pad[0]:full.shape[2] - pad[1], pad[2]:full.shape[3] - pad[3]] + bias[:, None, None]
+        y = convladder.conv2d_transpose(x, w, bias, stride=stride, dilation=dilation, groups=groups, pad=pad,
+                                        out_padding=more, where=where)
+        numpy.testing.assert_array_equal(y, right)
+        self.assertIn("/conv2d_dgrad/", y.rung)
+
+    def test_a_transposed_convolution_has_all_rungs_of_the_gradient(self):
+        x, w, bias = whole_numbers((1, 4, 5, 6), 1), whole_numbers((4, 3, 3, 3), 2), whole_numbers(3, 3)
+        table = convladder.compare(convladder.conv2d_transpose, x, w, bias, stride=2, pad=1, out_padding=1)
+        self.assertGreater(len(table), 10)
+        ran = [row for row in table if row.status == "ran"]
+        self.assertGreater(len(ran), 4)
+        self.assertTrue(all(row.max_error == 0 for row in ran))
+        y = convladder.conv2d_transpose(x, w, pad="same", stride=2)
+        self.assertEqual(y.shape, (1, 3, 10, 12))
+        half = convladder.conv2d_transpose(x, w, bias, dtype="float16")
+        self.assertEqual(half.dtype, numpy.float16)
+        self.assertNotIn("conv2d_transpose", {row["ladder"] for row in convladder.rungs()})
+
+    @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 9), st.sampled_from([None, 1, 3]), st.booleans(), st.booleans(),
+           st.sampled_from(["float32", "float16"]), st.sampled_from(["cpu", "emulated"]))
+    def test_products_of_transposed_matrices_and_several_are_numpys(self, M, N, K, batch, transpose_a, transpose_b, dtype, where):
+        several = () if batch is None else (batch,)
+        a, b, bias = whole_numbers((*several, M, K), 1), whole_numbers((*several, K, N), 2), whole_numbers(N, 3)
+        given_a = a.swapaxes(-1, -2) if transpose_a else a
+        given_b = b.swapaxes(-1, -2) if transpose_b else b
+        c = convladder.gemm(given_a, given_b, bias, transpose_a=transpose_a, transpose_b=transpose_b, activation="relu",
+                            dtype=dtype, where=where)
+        numpy.testing.assert_array_equal(c, numpy.maximum(a @ b + bias, 0).astype(dtype))
+
+    def test_a_product_of_no_columns_is_the_bias(self):
+        a, b, bias = whole_numbers((3, 0), 1), whole_numbers((0, 4), 2), whole_numbers(4, 3)
+        numpy.testing.assert_array_equal(convladder.gemm(a, b), numpy.zeros((3, 4)))
+        numpy.testing.assert_array_equal(convladder.gemm(a, b, bias, activation="relu"), numpy.maximum(bias, 0) + a @ b)
+
+    @given(st.integers(0, 3), st.sampled_from([1, 2, 3, 8, 12, 32]), st.sampled_from([None, 1, 4, 3]), st.integers(0, 2**32))
+    def test_complex_arrays_are_numpys(self, N, L, H, seed):
+        shape = (N, L) if H is None else (N, H, L)
+        axes = (1,) if H is None else (1, 2)
+        points = L * (H or 1)
+        parts = numpy.random.default_rng(seed).standard_normal((2, *shape))
+        for dtype in (numpy.complex64, numpy.complex128):
+            x = (parts[0] + 1j * parts[1]).astype(dtype)
+            y, back = convladder.fft(x), convladder.fft(x, direction="inverse")
+            self.assertEqual((y.dtype, y.shape, y.where), (numpy.complex64, shape, "cpu"))
+            numpy.testing.assert_allclose(y, numpy.fft.fftn(x, axes=axes), atol=1e-5 * points)
+            numpy.testing.assert_allclose(back, numpy.fft.ifftn(x, axes=axes) * points, atol=1e-5 * points)
+        numpy.testing.assert_array_equal(convladder.fft(x[..., ::-1]), convladder.fft(x[..., ::-1].copy()))
+
+    @given(st.integers(0, 5), st.sampled_from([1, 2, 3, 5, 8, 12, 32, 1024]), st.sampled_from([None, 1, 4, 3]),
+           st.sampled_from(["cpu", "emulated"]), st.integers(0, 2**32))
+    def test_half_of_the_frequencies_give_real_points(self, N, L, H, where, seed):
+        shape = (N, L) if H is None else (N, H, L)
+        axes = (1,) if H is None else (1, 2)
+        points = numpy.random.default_rng(seed).standard_normal(shape).astype(numpy.float32)
+        half = numpy.fft.rfftn(points, axes=axes).astype(numpy.complex64)
+        if where == "emulated" and (H is not None or L & (L - 1) or L < 8):
+            with self.assertRaises(convladder.UnsupportedProblem):
+                convladder.fft(half, direction="inverse", input="real", length=L, where=where)
+            return
+        y = convladder.fft(half, direction="inverse", input="real", length=L, where=where)
+        self.assertEqual((y.dtype, y.shape), (numpy.float32, shape))
+        size = L * (H or 1)
+        numpy.testing.assert_allclose(y, points * size, atol=1e-5 * size**1.5)
+        parts = numpy.stack([half.real, half.imag], -1)
+        numpy.testing.assert_array_equal(convladder.fft(parts, direction="inverse", input="real", length=L, where=where), y)
+        if L % 2 == 0 or L == 1:
+            numpy.testing.assert_array_equal(convladder.fft(half, direction="inverse", input="real", where=where), y)
+
+    def test_complex_elements_where_there_are_none(self):
+        x = numpy.ones((2, 8), numpy.complex64)
+        for parameter, call in (("x", lambda: convladder.fft(x, input="real")), ("x", lambda: convladder.fft(x[0])),
+                                ("x", lambda: convladder.fft(numpy.ma.masked_array(x))), ("a", lambda: convladder.gemm(x, x)),
+                                ("x", lambda: convladder.fft(numpy.full((1, 2), 1e300 + 1j))),
+                                ("length", lambda: convladder.fft(x, length=8)),
+                                ("length", lambda: convladder.fft(x, direction="inverse", input="real", length=16))):
+            with self.subTest(parameter), self.assertRaises(convladder.BadInput) as caught:
+                call()
+            self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+
     @given(convolutions())
     def test_columns_are_windows_and_their_adjoint(self, problem):
         x, w, _, options = problem
@@ -162,7 +284,7 @@ class Dense(unittest.TestCase):
                                          convladder.fft(x, ring="mersenne", input="real"))
         with self.assertRaisesRegex(convladder.BadInput, "an array of 2 axes: it must have 3 or 4"):
             convladder.fft(x, input="complex")
-        with self.assertRaisesRegex(convladder.BadInput, "direction = inverse: of real input"):
+        with self.assertRaisesRegex(convladder.BadInput, "direction = .inverse.: x holds real points"):
             convladder.fft(x, direction="inverse")
 
     @given(st.sampled_from(["row_major", "identity8", "grouped", "hilbert", "stream_k"]), st.integers(1, 9),
@@ -379,7 +501,10 @@ class Calls(unittest.TestCase):
         coords = numpy.array([[0, 1, 1], [0, 1, 1]], numpy.int32)
         cases = {
             "stride": lambda: convladder.conv2d(self.x, self.w, stride=0),
-            "pad": lambda: convladder.conv2d(self.x, self.w, pad="same"),
+            "pad": lambda: convladder.conv2d(self.x, self.w, pad="valid"),
+            "out_padding": lambda: convladder.conv2d_transpose(self.x, self.w[:3], out_padding=1),
+            "length": lambda: convladder.fft(numpy.ones((2, 9), numpy.complex64), direction="inverse", input="real", length=18),
+            "direction": lambda: convladder.fft(self.x[0, 0], direction="inverse"),
             "groups": lambda: convladder.conv2d(self.x, self.w, groups=0),
             "w": lambda: convladder.conv2d(self.x, self.w[:, :2]),
             "x": lambda: convladder.conv2d(self.x[0], self.w),
@@ -541,12 +666,13 @@ def examples():
     calls = {
         "conv2d": dict(x=x, w=w, bias=whole_numbers(4, 6), activation="relu", **conv),
         "conv2d_dgrad": dict(dy=dy, w=w, x_shape=x.shape, **conv),
+        "conv2d_transpose": dict(x=x, w=w, bias=whole_numbers(4, 6), out_padding=0, **conv),
         "conv2d_wgrad": dict(x=x, dy=dy, kernel=3, **conv),
         "im2col": dict(x=x, **windows),
         "col2im": dict(col=convladder.im2col(x, **windows), x_shape=x.shape, **windows),
-        "gemm": dict(a=x[0, 0], b=x[0, 0].T, bias=whole_numbers(6, 1), activation="relu", map="row_major",
+        "gemm": dict(a=x[0, 0].T, b=x[0, 0], transpose_a=True, transpose_b=True, bias=whole_numbers(6, 1), activation="relu", map="row_major",
                      dtype="float32", precision="fp32"),
-        "fft": dict(x=whole_numbers((2, 4, 8, 2), 7), direction="forward", ring="mersenne", input="complex"),
+        "fft": dict(x=whole_numbers((2, 4, 5, 2), 7), direction="inverse", ring="mersenne", input="real", length=8),
         "tile_map": dict(map="split_k", tiles_m=3, tiles_n=4, k_steps=5, splits=2, batch=1, blocks=4, group_rows=2),
         "rulebook": dict(**grid, mode="transposed", kernel=3, stride=2, pad=1, dilation=1, out_padding=1),
         "sparse_conv": dict(features=features, weights=weights, bias=whole_numbers(2, 8), activation="relu", **sparse),
@@ -602,9 +728,9 @@ def wrong_values(name, annotation, right):
         values = wrong_arrays(right)
     elif kind == "int":
         values = (*NO_NUMBERS, [1, 2], numpy.array([1, 2]), -1)
-    elif kind == "Number":
-        values = (*NO_NUMBERS, [1] * 7, [], [1, None], [1, 2.5], [[1, 2], [1]], [[1, 2], [3, 4]], numpy.ones((2, 2), int),
-                  -1, [1, 2**31])
+    elif kind in ("Number", "Pad"):
+        values = (*NO_NUMBERS, "valid", "Same", [1] * 7, [], [1, None], [1, 2.5], [[1, 2], [1]], [[1, 2], [3, 4]],
+                  numpy.ones((2, 2), int), -1, [1, 2**31])
     elif kind == "Sequence[int]":
         values = (*NO_NUMBERS, 3, [1] * 7, [], [None] * len(right), [1.5, *right[1:]], [-1, *right[1:]], [2**31, *right[1:]],
                   [[1, 2], [1]], "12")
@@ -635,7 +761,7 @@ class WrongValues(unittest.TestCase):
         if in_place:
             def emulated(rung, where, **options):
                 call = function.prepare(**options)
-                rungs = [row["name"] for row in convladder.rungs() if row["ladder"] == call.ladder and "emulated" in row["where"]]
+                rungs = [row["name"] for row in _run._table() if row["ladder"] == call.ladder and "emulated" in row["where"]]
                 with _run.as_called(call.names, call.sizes):
                     return _run.run_in_place(call, rungs[0], OfTheHost, "emulated")
             ways["in place"] = emulated
@@ -723,7 +849,15 @@ class WrongValues(unittest.TestCase):
                 ("x_shape", lambda: convladder.conv2d_dgrad(x, w, (2**31 - 1,) * 4)),
                 ("x_shape", lambda: convladder.col2im(x[0], (2**31 - 1,) * 4, 2)),
                 ("w", lambda: convladder.conv2d_dgrad(x, w[:, :, :, :0], (1, 2, 6, 7))),
-                ("pad", lambda: convladder.im2col(x, 2, pad=2**31 - 1)), ("a", lambda: convladder.gemm(x[0, 0, :, :0], x[0, 0, :0])),
+                ("pad", lambda: convladder.im2col(x, 2, pad=2**31 - 1)), ("a", lambda: convladder.gemm(x[0, 0, :0], x[0, 0].T)),
+                ("b", lambda: convladder.gemm(x[0], x[0, 0].T)), ("b", lambda: convladder.gemm(x[0, 0], x[0, 0].T, transpose_b=True)),
+                ("a", lambda: convladder.gemm(x[0, :0], x[0, :0], transpose_b=True)),
+                ("w", lambda: convladder.conv2d_transpose(x, w[:1])), ("x", lambda: convladder.conv2d_transpose(x[:, :0], w[:0])),
+                ("w", lambda: convladder.conv2d_transpose(x, w[:, :0])), ("x", lambda: convladder.conv2d_transpose(x[:, :, :0], w)),
+                ("groups", lambda: convladder.conv2d_transpose(x, w, groups=2**31 - 1)),
+                ("pad", lambda: convladder.conv2d_transpose(x, w, pad=9)),
+                ("pad", lambda: convladder.rulebook(numpy.zeros((1, 3), int), (4, 4), mode="strided", pad="same")),
+                ("pad", lambda: convladder.rulebook(numpy.zeros((1, 3), int), (4, 4), mode="strided", pad=(0, 1, -1, 0))),
                 ("b", lambda: convladder.gemm(x[0, 0], x[0, 0].T[:, :0])), ("x", lambda: convladder.fft(x[0, :, :0])),
                 ("x", lambda: convladder.fft(x[0], ring="mersenne", input="real")),
                 ("features", lambda: convladder.sparse_conv(features, whole_numbers((4, 0, 2), 1), book)),

@@ -13,6 +13,16 @@ def output_extents(size, kernel, pad, stride, dilation):
             for extent, taps, p, s, d in zip(size, kernel, pad, stride, dilation)]
 
 
+def same_padding(size, kernel, stride, dilation):
+    """TensorFlow's SAME, (before, after) an axis; at stride 1 also PyTorch's 'same'."""
+    pad = []
+    for extent, taps, s, d in zip(size, kernel, stride, dilation):
+        last = (-(-extent // s) - 1) * s + (taps - 1) * d  # what the last window reads last
+        total = max(last + 1 - extent, 0)
+        pad.append((total // 2, total - total // 2))
+    return tuple(pad)
+
+
 def taps(kernel):
     return itertools.product(*(range(extent) for extent in kernel))
 
@@ -69,6 +79,23 @@ def conv2d_dgrad(dy, w, size, pad=((0, 0), (0, 0)), stride=(1, 1), dilation=(1, 
     return col2im(col, groups * group_c, size, (r, s), pad, stride, dilation)
 
 
+def conv2d_transpose(x, w, bias=None, pad=((0, 0), (0, 0)), stride=(1, 1), dilation=(1, 1), groups=1, out_padding=(0, 0)):
+    """PyTorch's conv_transpose2d: each pixel of x adds its multiple of a filter; w [C][K/groups][R][S]."""
+    n, c = x.shape[:2]
+    group_k, kernel = w.shape[1], w.shape[2:]
+    x = x.astype(np.float64).reshape(n, groups, c // groups, *x.shape[2:])
+    filters = w.astype(np.float64).reshape(groups, c // groups, group_k, *kernel)
+    size = [(extent - 1) * s + d * (taps - 1) + 1 + more
+            for extent, s, d, taps, more in zip(x.shape[3:], stride, dilation, kernel, out_padding)]
+    y = np.zeros((n, groups, group_k, *size))
+    for tap in taps(kernel):
+        y[(..., *slice_of_tap(tap, x.shape[3:], stride, dilation))] += np.einsum(
+            "ngchw,gck->ngkhw", x, filters[(..., *tap)])
+    y = y.reshape(n, groups * group_k, *size)[
+        (..., *(slice(before, extent - after) for (before, after), extent in zip(pad, size)))]
+    return y if bias is None else y + bias.astype(np.float64)[None, :, None, None]
+
+
 def conv2d_wgrad(x, dy, kernel, pad=((0, 0), (0, 0)), stride=(1, 1), dilation=(1, 1), groups=1):
     n, c = x.shape[:2]
     k = dy.shape[1]
@@ -87,17 +114,21 @@ def per_axis(value, ndim):
 def rulebook(coords, shape, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0):
     """out_coords [M][1 + ndim] and pairs [n][3] (k, in, out), by dictionaries of sites."""
     ndim = len(shape)
-    kernel, stride, pad, dilation, out_padding = (
-        per_axis(value, ndim) for value in (kernel, stride, pad, dilation, out_padding))
+    kernel, stride, dilation, out_padding = (
+        per_axis(value, ndim) for value in (kernel, stride, dilation, out_padding))
+    pad = per_axis(pad, ndim)
+    after = pad
+    if len(pad) == 2 * ndim:  # before and after, axis by axis
+        pad, after = pad[::2], pad[1::2]
     if mode == "subm":
-        pad = tuple(d * (extent // 2) for d, extent in zip(dilation, kernel))
+        pad = after = tuple(d * (extent // 2) for d, extent in zip(dilation, kernel))
     reach = [d * (extent - 1) for d, extent in zip(dilation, kernel)]
     if mode == "transposed":
-        out_shape = [(extent - 1) * s - 2 * p + r + 1 + more for extent, s, p, r, more
-                     in zip(shape, stride, pad, reach, out_padding)]
+        out_shape = [(extent - 1) * s - p - q + r + 1 + more for extent, s, p, q, r, more
+                     in zip(shape, stride, pad, after, reach, out_padding)]
     else:
-        out_shape = [(extent + 2 * p - r - 1) // s + 1
-                     for extent, s, p, r in zip(shape, stride, pad, reach)]
+        out_shape = [(extent + p + q - r - 1) // s + 1
+                     for extent, s, p, q, r in zip(shape, stride, pad, after, reach)]
 
     meetings = []  # tap, row of coords, the site that it meets
     for row, (batch, *at) in enumerate(coords.tolist()):

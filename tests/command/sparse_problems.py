@@ -33,6 +33,12 @@ class SparseTest(ProgramTest):
         ("inverse", (8, 9), 2, 25, (2, 3), (2, 1), (0, 2), (1, 2), 0),
         ("inverse", (7, 8, 9), 2, 50, 3, 2, 1, 1, 0),
         ("inverse", (4, 5, 4, 5), 2, 30, 2, 2, 0, 1, 0),
+        # Padding before and after each axis.
+        ("strided", (9, 8), 2, 40, (3, 4), (2, 1), (2, 0, 0, 3), 1, 0),
+        ("strided", (12,), 1, 9, 2, 3, (0, 5), 1, 0),
+        ("transposed", (5, 6), 2, 20, 3, 2, (0, 1, 1, 0), 1, (1, 0)),
+        ("transposed", (4, 5, 4), 1, 20, (3, 2, 3), (2, 1, 2), (0, 3, 1, 0, 2, 1), 1, 0),
+        ("inverse", (8, 9), 2, 25, (2, 3), (2, 1), (0, 2, 1, 0), (1, 2), 0),
         # Sites that no window reaches: stride beyond the kernel.
         ("strided", (20,), 1, 6, 1, 5, 0, 1, 0),
         ("inverse", (20,), 1, 6, 1, 5, 0, 1, 0),

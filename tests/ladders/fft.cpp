@@ -7,6 +7,7 @@
 
 #include "core/complex.hpp"
 #include "core/fft_problem.hpp"
+#include "core/fft_to_real.hpp"
 #include "tests/ladders/ladder_tests.hpp"
 
 namespace convladder::testing {
@@ -44,6 +45,46 @@ void add_real(std::vector<TestProblem>& list) {
     list.back().rungs = {"cpu_reference/fft/real_pairs", "cuda_optimized/fft/real_pairs"};
   }
   for (const int length : {3, 12}) add("real, no power of two", {.N = 3, .L = length});
+}
+
+/// From half of the frequencies to real points. Both lines of a pair, and the last one alone.
+void add_to_real(std::vector<TestProblem>& list) {
+  const auto add = [&](const std::string& name, FftProblem problem, Size size = Size::small,
+                       std::size_t misalignment = 0) {
+    problem.input = FftInput::real;
+    problem.direction = FftDirection::inverse;
+    list.push_back({0, name, validated(problem), size, misalignment});
+  };
+  for (const FftRing ring : {FftRing::mersenne, FftRing::complex}) {
+    const bool all = ring == FftRing::mersenne;
+    add("to real points alone", {.N = 3, .L = 1, .ring = ring});
+    add("to real lines of two points", {.N = 3, .L = 2, .ring = ring});
+    add("to no real lines", {.N = 0, .L = 8, .ring = ring});
+    add("to one real line", {.N = 1, .L = 8, .ring = ring});
+    add("to real lines, an even number", {.N = 4, .L = 16, .ring = ring});
+    for (int length = 4; length <= 1024; length *= 2) {
+      const bool small = length == 64 || length == 128;
+      if (!all && !small && length != 1024) continue;
+      add("to real lines, an odd number", {.N = length < 256 ? 5 : 3, .L = length, .ring = ring},
+          small ? Size::small : Size::full);
+    }
+    for (const std::size_t offset : {4u, 8u, 12u}) {
+      add("to real lines at 16 n + " + std::to_string(offset) + " bytes",
+          {.N = 3, .L = 16, .ring = ring}, all ? Size::small : Size::full, offset);
+    }
+    add("to real planes", {.N = 2, .H = 4, .L = 8, .ring = ring});
+  }
+  add("pairs of half spectra that fill one block and begin another",
+      {.N = 515, .L = 8, .ring = FftRing::mersenne});
+  for (const int length : {2048, 4096, 8192}) {
+    add("to long real lines", {.N = 3, .L = length, .ring = FftRing::mersenne}, Size::full);
+    list.back().once = true;
+    list.back().rungs = {"cpu_reference/fft/real_pairs_inverse",
+                         "cuda_optimized/fft/real_pairs_inverse"};
+  }
+  for (const int length : {3, 12}) add("to real, no power of two", {.N = 3, .L = length});
+  add("to real planes of no power of two", {.N = 2, .H = 6, .L = 5});
+  add("to real planes of an odd number of rows", {.N = 2, .H = 3, .L = 4});
 }
 
 /// In two dimensions.
@@ -135,6 +176,7 @@ std::vector<TestProblem> fft_problems() {
   list.back().rungs = {"cpu_reference/fft/bluestein", "cuda_optimized/fft/bluestein"};
   add("no power of two, inverse", {.N = 2, .L = 15, .direction = FftDirection::inverse});
   add_real(list);
+  add_to_real(list);
   add_planes(list);
   return list;
 }
@@ -142,7 +184,7 @@ std::vector<TestProblem> fft_problems() {
 FftProblem random_fft(Dice& dice) {
   FftProblem p{.ring = dice(0, 2) == 0 ? FftRing::complex : FftRing::mersenne,
                .input = dice(0, 2) == 0 ? FftInput::real : FftInput::complex};
-  if (!p.is_real() && dice(0, 2) == 0) p.direction = FftDirection::inverse;
+  if (dice(0, 2) == 0) p.direction = FftDirection::inverse;
   const bool any_length = p.ring == FftRing::complex && dice(0, 1) == 0;
   const bool planes = dice(0, 2) == 0;
   if (planes) p.H = any_length ? dice(1, 24) : 1 << dice(0, 5);
@@ -153,6 +195,12 @@ FftProblem random_fft(Dice& dice) {
   return validated(p);
 }
 
+FftProblem to_real(FftProblem p) {
+  p.input = FftInput::real;
+  p.direction = FftDirection::inverse;
+  return p;
+}
+
 /// Over the ring in which every equation holds exactly.
 std::vector<FftProblem> fft_bases() {
   return {{.N = 3, .L = 8, .ring = FftRing::mersenne, .input = FftInput::real},
@@ -161,6 +209,9 @@ std::vector<FftProblem> fft_bases() {
           {.N = 3, .H = 8, .L = 8, .direction = FftDirection::inverse, .ring = FftRing::mersenne},
           {.N = 2, .H = 16, .L = 8, .ring = FftRing::mersenne},
           {.N = 2, .H = 4, .L = 8, .ring = FftRing::mersenne, .input = FftInput::real},
+          to_real({.N = 3, .L = 8, .ring = FftRing::mersenne}),
+          to_real({.N = 4, .L = 32, .ring = FftRing::mersenne}),
+          to_real({.N = 2, .H = 4, .L = 8, .ring = FftRing::mersenne}),
           {.N = 3, .L = 1, .ring = FftRing::mersenne},
           {.N = 2, .L = 2, .ring = FftRing::mersenne},
           {.N = 3, .L = 8, .ring = FftRing::mersenne},
@@ -232,7 +283,72 @@ FftProblem turned_round(FftProblem p) {
   return p;
 }
 
-/// What holds without a look at the definition.
+/// The same for transforms to real points.
+std::vector<Identity<FftProblem>> to_real_identities(const Subject& f,
+                                                     const CheckOptions& options) {
+  return {
+      {"linear, to real points", is_to_real,
+       [&f](const FftProblem& p) {
+         const Array x = f.inputs(p).at("x"), more = f.inputs(p, 1).at("x");
+         const Array y = f(p, {{"x", x}}).at("y"), y_more = f(p, {{"x", more}}).at("y");
+         const auto sum_of = [](const Array& one, const Array& other) {
+           Array sum = one;
+           for (std::int64_t i = 0; i < sum.size(); ++i) {
+             const auto of = [&](const Array& array) {
+               return number_from<Mersenne>(floats(array)[at(i)]);
+             };
+             sum.as<float>()[at(i)] = to_array(of(one) + Mersenne{3} * of(other));
+           }
+           return sum;
+         };
+         expect_same(f(p, {{"x", sum_of(x, more)}}).at("y"), sum_of(y, y_more));
+       }},
+      {"back from the frequencies of real points is those, times the points of a line or plane",
+       is_to_real,
+       [&](const FftProblem& p) {
+         FftProblem forward = p;
+         forward.direction = FftDirection::forward;
+         const Subject first = first_cpu_rung("fft", options);
+         const Array points = first.inputs(forward).at("x");
+         const Array y = f(p, {{"x", first(forward, {{"x", points}}).at("y")}}).at("y");
+         Array expected = points;
+         const Mersenne times = number_from<Mersenne>(static_cast<float>(p.rows() * p.L));
+         for (float& value : expected.as<float>())
+           value = to_array(times * number_from<Mersenne>(value));
+         expect_same(y, expected);
+       }},
+      {"the real part of what all frequencies give", is_to_real,
+       [&](const FftProblem& p) {
+         const Array half = f.inputs(p).at("x");
+         const FftProblem form = complex_form_of(p);
+         const Points all = all_frequencies(p, points_in(half, false));
+         const Points z = points_in(
+             first_cpu_rung("fft", options)(form, {{"x", array_with(form, all)}}).at("y"), false);
+         Array expected(DType::f32, fft_signature(p).outputs.at(0).shape);
+         for (std::size_t i = 0; i < z.size(); ++i) expected.as<float>()[i] = to_array(z[i].re);
+         expect_same(f(p, {{"x", half}}).at("y"), expected);
+       }},
+      {"a NaN stays in its plane, or in its pair of real lines, to real points",
+       [](const FftProblem& p) { return is_to_real(p) && p.N > 2; },
+       [&f](FftProblem p) {
+         p.ring = FftRing::complex;
+         const Array x = f.inputs(p).at("x");
+         Array with_nan = x;
+         // Both parts of number 1 of the first one.
+         with_nan.as<float>()[2] = with_nan.as<float>()[3] = std::nanf("");
+         const Array y = f(p, {{"x", x}}).at("y"), found = f(p, {{"x", with_nan}}).at("y");
+         const auto value = floats(y), instead = floats(found);
+         const std::size_t of_one = value.size() / at(p.N);
+         for (std::size_t i = 0; i < value.size(); ++i) {
+           if (!p.has_planes() && i / of_one == 1) continue;
+           const bool right = i < of_one ? std::isnan(instead[i]) : instead[i] == value[i];
+           if (!right) throw Broken{text("point ", i, " is ", instead[i])};
+         }
+       }},
+  };
+}
+
+/// What holds without a look at the definition, but to real points.
 std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOptions& options) {
   // Results are all frequencies, so that real points are like any others.
   const auto y_of = [&f](const FftProblem& p, const Points& x) {
@@ -378,6 +494,18 @@ std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOp
   };
 }
 
+std::vector<Identity<FftProblem>> all_identities(const Subject& f, const CheckOptions& options) {
+  std::vector<Identity<FftProblem>> all = fft_identities(f, options);
+  for (Identity<FftProblem>& identity : all) {
+    identity.applies = [applies = identity.applies](const FftProblem& p) {
+      return !is_to_real(p) && (!applies || applies(p));
+    };
+  }
+  for (Identity<FftProblem>& identity : to_real_identities(f, options))
+    all.push_back(std::move(identity));
+  return all;
+}
+
 /// Nothing runs: a rung's arithmetic with sizes must not overflow.
 std::vector<Problem> fft_limits() {
   std::vector<Problem> list;
@@ -392,6 +520,8 @@ std::vector<Problem> fft_limits() {
       FftProblem{.N = kLargestInt, .L = kLongestMersenneLine, .ring = FftRing::mersenne}));
   list.emplace_back(validated(FftProblem{.N = kLargestInt, .L = 4096, .input = FftInput::real}));
   list.emplace_back(validated(FftProblem{.N = kLargestInt, .L = 1, .input = FftInput::real}));
+  list.emplace_back(validated(to_real({.N = kLargestInt, .L = 4096})));
+  list.emplace_back(validated(to_real({.N = kLargestInt, .L = 1})));
   for (const auto& [n, rows, length] : {std::tuple{kLargestInt, 64, 64},
                                         {kLargestInt, 1024, 1024},
                                         {1, kLargestInt, kLargestInt},
@@ -408,7 +538,7 @@ LadderTests fft_tests() {
             return drawn(count, seed, [](Dice& dice, int) { return random_fft(dice); });
           },
           {},
-          checked<FftProblem>(fft_identities, fft_bases),
+          checked<FftProblem>(all_identities, fft_bases),
           fft_limits};
 }
 

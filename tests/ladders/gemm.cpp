@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "core/gemm_problem.hpp"
+#include "core/gemm_batch_problem.hpp"
 #include "core/tile_map_problem.hpp"
 #include "tests/ladders/arrays.hpp"
 #include "tests/ladders/ladder_tests.hpp"
@@ -185,6 +186,30 @@ std::vector<TestProblem> gemm_problems() {
   }
   add("tiles of 192 columns", {.M = 1000, .N = 184, .K = 72}, Size::full);
   list.back().once = true;
+  // Each way in which a factor may lie, with and without a first axis; halves and bytes, of which
+  // matrices begin at odd places.
+  for (const DType dtype : {DType::f32, DType::f16, DType::f8}) {
+    for (const auto& [batch, transpose_a, transpose_b] :
+         {std::tuple{0, true, false}, {0, false, true}, {2, true, true}, {3, false, false}}) {
+      const GemmBatchProblem products{.product = {.M = 35, .N = 37, .K = 21, .dtype = dtype},
+                                      .batch = batch,
+                                      .transpose_a = transpose_a,
+                                      .transpose_b = transpose_b};
+      list.push_back({0, "transposed factors, and several products", validated(products),
+                      batch == 2 ? Size::small : Size::full, batch == 0 ? std::size_t{4} : 0});
+    }
+  }
+  GemmBatchProblem with_bias{.product = {.M = 8, .N = 72, .K = 40, .bias = true}, .batch = 2};
+  with_bias.product.activation = Activation::relu;
+  with_bias.transpose_b = true;
+  list.push_back(
+      {0, "several products with a bias and ReLU", validated(with_bias), Size::small, 0});
+  for (const bool finished : {false, true}) {
+    const Activation activation = finished ? Activation::relu : Activation::none;
+    add("no product to add", {.M = 5, .N = 67, .K = 0, .bias = finished, .activation = activation});
+    add("no product to add, 8 bits",
+        {.M = 9, .N = 10, .K = 0, .dtype = DType::f8, .scale_a = 0.75f, .bias = finished});
+  }
   return list;
 }
 

@@ -1,0 +1,41 @@
+/// @file matrix_copy.hpp
+/// @brief A matrix copied as it is, or transposed: for rungs that know no transposed factors.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace convladder {
+
+/// A row-major matrix, and where its copy goes.
+struct MatrixCopy {
+  const void* from;            ///< [rows][columns]
+  void* to;                    ///< The same, or [columns][rows]
+  std::int64_t rows, columns;  ///< of `from`
+  std::size_t element_bytes;   ///< 1, 2 or 4
+  bool transposed;             ///< whether rows become columns
+};
+
+/// Calls body(T{}) for an integer type of so many bytes: 1, 2 or 4.
+template <class Body>
+void with_bits(std::size_t bytes, const Body& body) {
+  if (bytes == 1) return body(std::uint8_t{});
+  if (bytes == 2) return body(std::uint16_t{});
+  body(std::uint32_t{});
+}
+
+/// In host memory.
+void copy_matrix(const MatrixCopy& copy);
+
+// core/cuda/matrix_copy.cu is compiled once for each; they launch in the run's stream.
+namespace emulated {
+/// In cuda_on_cpu's memory.
+void copy_matrix(const MatrixCopy& copy);
+}  // namespace emulated
+
+namespace gpu {
+/// In the GPU's memory.
+void copy_matrix(const MatrixCopy& copy);
+}  // namespace gpu
+
+}  // namespace convladder
