@@ -163,7 +163,10 @@ TEST_CASE("a rung refuses what it declines, with its reason") {
   const Implementation<Conv2dArrays> rung = {
       .supports = [](const Conv2dProblem&) { return Declined("not today"); },
       .run = [](const Conv2dProblem&, const Conv2dArrays&, const Context&) { FAIL("it ran"); }};
-  CHECK_THROWS_WITH_AS(rung(Conv2dProblem{}, {}), "not today", UnsupportedProblem);
+  const float in = 0;
+  float out = 0;
+  CHECK_THROWS_WITH_AS(rung(validated(Conv2dProblem{}), {.x = &in, .weights = &in, .y = &out}),
+                       "not today", UnsupportedProblem);
 }
 
 TEST_CASE("a rung that is called runs in the stream of its context, and calls others there") {
@@ -178,7 +181,9 @@ TEST_CASE("a rung that is called runs in the stream of its context, and calls ot
         (*called)(conv, arrays);
       }};
   const Stream stream(Where::emulated);
-  outer(Conv2dProblem{}, {}, {stream.get()});
+  const float in = 0;
+  float out = 0;
+  outer(validated(Conv2dProblem{}), {.x = &in, .weights = &in, .y = &out}, {stream.get()});
   CHECK(seen == stream.get());
   CHECK(current_stream() == nullptr);
 }
