@@ -4,8 +4,8 @@
 ///     example RUNG [PROBLEM OPTION...]      as of `convladder compare`
 ///
 /// Inputs are small integers, or real numbers where nothing is exact; it writes them out, and what
-/// the rung must compute, after the rung was compared with the reference. Exit status: 0; 2 for bad input, or a problem
-/// that the rung declines; 4 if it differs from the reference.
+/// the rung must compute, after the rung was compared with the reference. Exit status: 0; 2 for bad
+/// input, or a problem that the rung declines; 4 if it differs from the reference.
 #include <cstdio>
 #include <string>
 #include <vector>
