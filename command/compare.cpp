@@ -111,7 +111,9 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
   for (const std::string& below : {table.skipped(whole.rows), table.footnote(whole.rows)})
     if (!below.empty()) progress.line(below);
   const LadderCommand& command = command_of(ladder.name);
-  if (command.below_table) progress.line("\n" + command.below_table(reports));
+  const bool compared =
+      std::ranges::none_of(reports, &std::vector<std::int32_t>::empty, &Report::units);
+  if (command.below_table && compared) progress.line("\n" + command.below_table(reports));
   return reports;
 }
 

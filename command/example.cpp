@@ -3,9 +3,9 @@
 ///
 ///     example RUNG [PROBLEM OPTION...]      as of `convladder compare`
 ///
-/// Inputs are small integers, which it writes out; so it does with what the rung must compute,
-/// after the rung was compared with the reference. Exit status: 0; 2 for bad input, or a problem
-/// that the rung declines; 4 if it differs from the reference.
+/// Inputs are small integers, or real numbers where nothing is exact; it writes them out, and what
+/// the rung must compute, after the rung was compared with the reference. Exit status: 0; 2 for bad
+/// input, or a problem that the rung declines; 4 if it differs from the reference.
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -53,6 +53,8 @@ void print_main(const Rung& rung, const Ladder& ladder, const Problem& problem,
   const std::size_t brace = code.find('{');
   std::printf("  const %s problem = %s;\n  Example example;\n", code.substr(0, brace).c_str(),
               code.substr(brace).c_str());
+  if (exactness_of(problem) == Exactness::never)
+    std::printf("  example.tolerance = 1e-5f;  // roots of unity are irrational\n");
   for (const ArraySpec& spec : signature.inputs) {
     std::printf("  example.input<%s>(\"%s\", %s);\n", element_type(spec.dtype), spec.name.c_str(),
                 in_code(inputs.at(spec.name), spec.order).c_str());
@@ -90,8 +92,10 @@ int print_example(std::vector<std::string> arguments) {
   arguments.front() = ladder->name;
   arguments.insert(arguments.begin(), "compare");
   const Options options = parse_options(arguments);
-  Prepared prepared = prepare(read_tasks(options).front(), Data::integer, options.seed);
-  const Problem problem = prepared.task.problem;
+  Task task = read_tasks(options).front();
+  const Problem problem = task.problem;
+  const Data data = exactness_of(problem) == Exactness::never ? Data::real : Data::integer;
+  Prepared prepared = prepare(std::move(task), data, options.seed);
   const Arrays inputs = prepared.inputs;
   const Where where = rung->is_cuda() ? Where::emulated : Where::cpu;
   const Report report = run(std::move(prepared), {{rung, where}}, /*keep_outputs=*/true, {});

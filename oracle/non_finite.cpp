@@ -255,11 +255,13 @@ Spread spread_of(const std::string& ladder, const Rung& rung, const Problem& pro
       {Reach::zeros, "zeros"}, {Reach::groups, "groups"}, {Reach::tiles, "tiles"}};
   for (const auto& [input, array] : inputs) {
     if (all_finite(array)) continue;
+    const std::string_view recorded =
+        ladder == "conv2d_transpose" && input == "x" ? "dy" : input;  // see oracle's definition
     for (const auto& [reach, kind] : kKinds) {
-      if (reach == Reach::tiles || is_recorded(kind, input, rung.name))
+      if (reach == Reach::tiles || is_recorded(kind, recorded, rung.name))
         add_reach(spread, reach, ladder, rung, problem, input, array, out);
     }
-    if (is_recorded("nan", input, rung.name)) spread.let_infinity_be_nan();
+    if (is_recorded("nan", recorded, rung.name)) spread.let_infinity_be_nan();
   }
   return spread;
 }

@@ -26,7 +26,8 @@ void check_tile(AddProduct add) {
       for (float& number : numbers) number = static_cast<float>(random() % 17) - 8;
       return numbers;
     };
-    const std::vector<float> strip = draw(depth * kTileRows + 1), b = draw(depth * kBlockColumns + 1);
+    const std::vector<float> strip = draw(depth * kTileRows + 1),
+                             b = draw(depth * kBlockColumns + 1);
     std::vector<float> sums = draw(kTileRows * kBlockColumns), right = sums;
     for (std::int64_t k = 0; k < depth; ++k) {
       for (std::int64_t m = 0; m < kTileRows; ++m) {

@@ -67,9 +67,9 @@ std::vector<Expected> outputs(const Conv2dProblem& p, const Arrays& inputs) {
 }
 
 Expected winograd(const Expected& expected, const Problem& problem, const Arrays& inputs,
-                  WinogradTile tile) {
+                  WinogradTile tile, double least) {
   const auto& p = std::get<Conv2dProblem>(problem);
-  Expected y = gradient().winograd(expected, without_bias(p), of_gradient(inputs), tile);
+  Expected y = gradient().winograd(expected, without_bias(p), of_gradient(inputs), tile, least);
   widen(p, inputs, expected.values, y);
   return y;
 }

@@ -19,7 +19,8 @@ import extract  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"])
 # Static shared memory; arrays that a rung creates; a function of another folder's rung.
-SAMPLE = ("cuda_optimized/gemm/tiled", "cuda_naive/rulebook/dense_grid", "cpu_reference/conv2d/im2col_gemm")
+SAMPLE = ("cuda_optimized/gemm/tiled", "cuda_naive/rulebook/dense_grid", "cpu_reference/conv2d/im2col_gemm",
+          "cpu_reference/fft/bluestein", "cpu_reference/gemm/blocked")
 # What cuda_on_cpu_add_kernels() puts around a file, see cuda_on_cpu/cmake.
 BEFORE = """
 extern constinit thread_local unsigned char marker_0;
@@ -100,13 +101,15 @@ class Extract(unittest.TestCase):
                     self.assertIn("is right", self.compiled_and_run(self.write(rung)))
 
     def test_a_wrong_rung_is_seen(self):
-        rung = extract.rung_named(self.rungs, "cpu_reference/gemm/triple_loop")
-        file = self.write(rung)
-        text = file.read_text()
-        self.assertEqual(text.count("sum += to_float(a[m * K + k])"), 1)
-        file.write_text(text.replace("sum += to_float(a[m * K + k])", "sum -= to_float(a[m * K + k])"))
-        with self.assertRaisesRegex(AssertionError, "DIFFERS"):
-            self.compiled_and_run(file)
+        for name, right, wrong in (("gemm/triple_loop", "sum += to_float(a[m * K + k])", "sum -= to_float(a[m * K + k])"),
+                                   ("fft/bluestein", "{scale * sum.re, scale * sum.im}", "{scale * sum.im, scale * sum.re}")):
+            with self.subTest(name):
+                file = self.write(extract.rung_named(self.rungs, "cpu_reference/" + name))
+                text = file.read_text()
+                self.assertEqual(text.count(right), 1)
+                file.write_text(text.replace(right, wrong))
+                with self.assertRaisesRegex(AssertionError, "DIFFERS"):
+                    self.compiled_and_run(file)
 
     def test_bad_input_is_said(self):
         with self.assertRaisesRegex(extract.Trouble, "gemm/nothing: no rung is called so"):

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <deque>
@@ -45,6 +46,9 @@ class Example {
   void created_output(const std::string& name, int columns, const std::vector<T>& expected) {
     expected_.push_back({name, dtype_of<T>(), columns, bytes_of<T>(expected)});
   }
+
+  /// How far a float may be from what is expected, as a part of the output's largest number.
+  float tolerance = 0;
 
   /// Runs the rung, and tells of each output whether it is as expected. @return 0, or 1 if not
   template <class A>
@@ -116,12 +120,18 @@ class Example {
       std::vector<std::byte> found(expected.bytes.size());
       download(found.data(), place->data, found.size());
       if (expected.dtype == DType::f32) {
-        right = true;  // +0 and -0 are the same number
+        float largest = 0;
+        for (std::size_t at = 0; at < found.size(); at += sizeof(float)) {
+          float b;
+          std::memcpy(&b, expected.bytes.data() + at, sizeof b);
+          largest = std::max(largest, std::abs(b));
+        }
         for (std::size_t at = 0; at < found.size(); at += sizeof(float)) {
           float a, b;
           std::memcpy(&a, found.data() + at, sizeof a);
           std::memcpy(&b, expected.bytes.data() + at, sizeof b);
-          right = right && a == b;
+          // +0 and -0 are the same number, and an infinity is equal to itself.
+          right = right && (a == b || std::abs(a - b) <= tolerance * largest);
         }
       } else {
         right = expected.columns > 1 ? sorted_rows(found, expected.columns) ==

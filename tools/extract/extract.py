@@ -45,7 +45,8 @@ EXAMPLES = {
              "--m 20 --n 24 --k 160 --dtype fp8"],
     "fft": ["--n 3 --length 16 --ring mersenne", "--n 3 --length 64 --ring mersenne",
             "--n 3 --length 16 --input real --ring mersenne",
-            "--n 3 --length 16 --input real --direction inverse --ring mersenne", "--n 3 --length 8,16 --ring mersenne"],
+            "--n 3 --length 16 --input real --direction inverse --ring mersenne", "--n 3 --length 8,16 --ring mersenne",
+            "--n 3 --length 13"],
     "tile_map": ["--tiles 5,3,4 --map grouped", "--tiles 5,3,4 --map row_major"],
     "rulebook": [f"--shape 5,6,7 --sites 20 --mode {mode} {more} --form {form}"
                  for mode, more in (("subm", ""), ("strided", "--stride 2 --pad 1"), ("transposed", "--stride 2"),
