@@ -145,6 +145,7 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
       {"cpu_reference/fft/radix2", {.pass = 1.17, .element = 2}},
       {"cpu_reference/fft/stockham", {.pass = 1.1, .element = 2}},
       {"cpu_reference/fft/real_pairs", {.pass = 0.55, .element = 2}},
+      {"cpu_reference/fft/real_pairs_inverse", {.pass = 0.55, .element = 2}},
       {"cpu_reference/fft/rows_and_columns", {.pass = 1.2, .element = 2}},
       {"cpu_reference/fft/bluestein", {.pass = 10, .element = 20}},
       {"cpu_reference/rulebook/hash_map", {.product = 55}},

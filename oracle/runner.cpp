@@ -60,7 +60,7 @@ bool has_tf32(const Rung& rung, const Problem& problem) {
 }
 
 /// An output, with what bounds the rounding of this rung.
-Expected with_bound_of(const Rung& rung, const Ladder& ladder, const Expected& output,
+Expected with_bound_of(const Rung& rung, Where where, const Ladder& ladder, const Expected& output,
                        const Problem& problem, const Arrays& inputs, Data data) {
   if (output.spec.dtype == DType::i32) return output;
   const bool tf32 = has_tf32(rung, problem);
@@ -80,6 +80,10 @@ Expected with_bound_of(const Rung& rung, const Ladder& ladder, const Expected& o
     for (const double largest : largest_factors(inputs)) sum += largest;
     bounded.absolute = static_cast<double>(output.longest_sum) * 0x1p-137 * sum;
   }
+  // Atomic additions in global memory flush numbers below the smallest normal one to 0 (PTX ISA,
+  // "atom"): the sum so far, each term and each result.
+  if (!rung.deterministic && where == Where::gpu && output.spec.dtype == DType::f32)
+    bounded.absolute += 2 * static_cast<double>(output.longest_sum + 1) * kLeastNormal;
   if (const auto* fft = std::get_if<FftProblem>(&problem); fft != nullptr && rung.chirp) {
     // Lines of L points are padded to less than 4 L, and along both axes of a plane. A sum over all
     // points meets as many terms of the chirp's transform, each at most as large as their number.
@@ -135,7 +139,7 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   }
   std::vector<Expected> bounded;
   for (const Expected& output : expected_)
-    bounded.push_back(with_bound_of(rung, *ladder_, output, problem_, inputs_, data_));
+    bounded.push_back(with_bound_of(rung, where, *ladder_, output, problem_, inputs_, data_));
   if (overflows(rung, bounded, problem_, inputs_))
     return {.status = Status::declined, .reason = "these values overflow its transform"};
   if (options.limit > 0 && where == Where::cpu) {

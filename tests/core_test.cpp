@@ -449,7 +449,7 @@ TEST_CASE("validated(GemmProblem) and validated(TileMapProblem) name the paramet
        {{.scale_b = 2}, "scale-b = 2: only with --dtype fp8"},
        {{.M = 0}, "m = 0: must be at least 1"},
        {{.N = -1}, "n = -1: must be at least 1"},
-       {{.K = 0}, "k = 0: must be at least 1"},
+       {{.K = -1}, "k = -1: must be at least 0"},
        {{.dtype = DType::i32}, "dtype = int32: must be fp32, tf32"}});
   using P = TileMapProblem;
   check_refusals<P>({{P{.tiles_m = 0}, "tiles_m = 0: must be at least 1"},

@@ -74,6 +74,15 @@ Array matrix_of(const Array& all, int i, int rows, int columns, bool transposed)
   return matrix;
 }
 
+/// Matrices a and b (and bias) of product i.
+Arrays product_of(const GemmBatchProblem& p, const Arrays& inputs, int i) {
+  const GemmProblem& one = p.product;
+  Arrays product = {{"a", matrix_of(inputs.at("a"), i, one.M, one.K, p.transpose_a)},
+                    {"b", matrix_of(inputs.at("b"), i, one.K, one.N, p.transpose_b)}};
+  if (one.bias) product.emplace("bias", inputs.at("bias"));
+  return product;
+}
+
 /// One product after the other.
 std::vector<Expected> outputs_of_batch(const GemmBatchProblem& p, const Arrays& given) {
   const Arrays inputs = in_float(given);
@@ -81,10 +90,7 @@ std::vector<Expected> outputs_of_batch(const GemmBatchProblem& p, const Arrays& 
   Expected c = expected_for(gemm_signature(p).outputs[0], longest_sum(one));
   std::size_t first = 0;
   for (int i = 0; i < p.count(); ++i) {
-    Arrays pair = {{"a", matrix_of(inputs.at("a"), i, one.M, one.K, p.transpose_a)},
-                   {"b", matrix_of(inputs.at("b"), i, one.K, one.N, p.transpose_b)}};
-    if (one.bias) pair.emplace("bias", inputs.at("bias"));
-    const Expected product = outputs(one, pair).front();
+    const Expected product = outputs(one, product_of(p, inputs, i)).front();
     std::ranges::copy(product.values, c.values.begin() + static_cast<std::ptrdiff_t>(first));
     std::ranges::copy(product.magnitude, c.magnitude.begin() + static_cast<std::ptrdiff_t>(first));
     first += product.values.size();
@@ -105,6 +111,15 @@ Definition gemm_definition() {
   definition.outputs = [of_one = definition.outputs](const Problem& p, const Arrays& inputs) {
     const auto* batch = std::get_if<GemmBatchProblem>(&p);
     return batch != nullptr ? gemm::outputs_of_batch(*batch, inputs) : of_one(p, inputs);
+  };
+  definition.element = [of_one = definition.element](const Problem& p, const Arrays& inputs,
+                                                     const std::string& name, std::int64_t place) {
+    const auto* batch = std::get_if<GemmBatchProblem>(&p);
+    if (batch == nullptr) return of_one(p, inputs, name, place);
+    const std::int64_t elements = std::int64_t{batch->product.M} * batch->product.N;
+    return of_one(batch->product,
+                  gemm::product_of(*batch, inputs, static_cast<int>(place / elements)), name,
+                  place % elements);
   };
   return definition;
 }

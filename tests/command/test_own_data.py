@@ -131,6 +131,16 @@ class NotFinite(_OwnArrays):
             with self.subTest(ladder=ladder, options=options):
                 self.rows(ladder, *options, **arrays)
 
+    def test_rows_of_features(self):
+        coords = np.array([[0, y, x] for y in range(5) for x in range(4) if (x + y) % 3])
+        features = self.rng.standard_normal((len(coords), 4)).astype(np.float32)
+        features[2, 1], features[7, 3] = np.nan, np.inf
+        sites = ["--coords", self.write("coords.npy", coords.astype(np.int32)), "--cout", 3]
+        rows, _ = self.rows("sparse_conv", *sites, features=features)
+        weights = self.rng.standard_normal((9, 4, 3))
+        weights[5, 2, 1] = np.nan
+        self.rows("sparse_conv", *sites, features=self.rng.standard_normal(features.shape), weights=weights)
+
     def test_an_image_of_them(self):
         for value in (np.nan, np.inf):
             with self.subTest(value=value):
