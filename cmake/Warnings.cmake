@@ -15,7 +15,7 @@ endif()
 # For kernels, behind `warnings`: clang's -Wconversion includes conversions to unsigned, of which nvcc and
 # g++ say nothing there.
 add_library(kernel_warnings INTERFACE)
-# Nor on `|` between two calls, where a kernel makes both on purpose.
+# Nor on `|` between two calls, where a kernel makes both on purpose, nor on pragmas that are nvcc's.
 target_compile_options(
   kernel_warnings
-  INTERFACE "$<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion;-Wno-bitwise-instead-of-logical>")
+  INTERFACE "$<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion;-Wno-unknown-pragmas;-Wno-bitwise-instead-of-logical>")

@@ -47,9 +47,10 @@ void pack_strips(const T* a, std::int64_t M, std::int64_t K, float* strips) {
 
 /// Computes a block of c: up to kBlockRows rows and kBlockColumns columns of a * b.
 /// @param strips of the block's rows, by pack_strips()
-/// @param pack(k, depth, b) writes rows k ... k + depth - 1 of b, those columns of it that the
-/// block computes, to b [depth][kBlockColumns]; behind them zeros, up to a multiple of kTileColumns
-/// @param store(m, sums) takes row m of the block, once it is complete
+/// @param pack called with (k, depth, b), writes rows k ... k + depth - 1 of b, those columns of it
+/// that the block computes, to b [depth][kBlockColumns]; behind them zeros, up to a multiple of
+/// kTileColumns
+/// @param store called with (m, sums), takes row m of the block, once it is complete
 template <class Pack, class Store>
 void multiply_block(const float* strips, int rows, int columns, std::int64_t K, const Pack& pack,
                     const Store& store) {
