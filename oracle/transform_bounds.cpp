@@ -681,9 +681,10 @@ Expected with_double_fourier_bound(const Expected& expected, const Problem& prob
   const auto padded = [](double size, double filter) {
     return std::max(std::ceil(std::log2(size + filter)) + 1, std::log2(kMostPoints) / 2);
   };
-  const double passes =
-      padded(conv.H + conv.pad.top + conv.pad.bottom, window_extent(conv.R, conv.dilation.h)) +
-      padded(conv.W + conv.pad.left + conv.pad.right, window_extent(conv.S, conv.dilation.w));
+  const double passes = padded(conv.H + conv.pad.top + conv.pad.bottom,
+                               static_cast<double>(window_extent(conv.R, conv.dilation.h))) +
+                        padded(conv.W + conv.pad.left + conv.pad.right,
+                               static_cast<double>(window_extent(conv.S, conv.dilation.w)));
   const double factor = 2 * (21 * passes + 4 + conv.C) * std::ldexp(1.0, -53) *
                         std::sqrt(static_cast<double>(conv.R) * conv.S);
   const std::vector<double> bounds = norms_of(conv, inputs, 0);
