@@ -16,6 +16,7 @@ endif()
 # g++ say nothing there.
 add_library(kernel_warnings INTERFACE)
 # Nor on `|` between two calls, where a kernel makes both on purpose, nor on pragmas that are nvcc's.
+# (SHELL, since CMake drops an option that stood before -Wall already.)
 target_compile_options(
   kernel_warnings
-  INTERFACE "$<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion;-Wno-unknown-pragmas;-Wno-bitwise-instead-of-logical>")
+  INTERFACE "$<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion;SHELL:-Wno-unknown-pragmas;-Wno-bitwise-instead-of-logical>")
