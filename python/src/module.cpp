@@ -189,6 +189,7 @@ NB_MODULE(_core, module) {
 
 ladder: the operation, as its function is called; name: of the rung, as for `rung=`;
 kind: "start", "step" or "branch"; idea: in a line;
+transforms: whether it takes `allow_transforms=True` to be chosen without `rung=`;
 where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def(

@@ -485,7 +485,7 @@ class Calls(unittest.TestCase):
                 call = function.prepare(*arguments)
                 self.assertNotIn(_run.choose(call, None, where)[0], transforms)
                 call = function.prepare(*arguments, allow_transforms=True)
-                first = next(name for name in _run.candidates(ladder, where, allow_transforms=True)
+                first = next(name for name in _run.candidates(ladder, where, call.problem, allow_transforms=True)
                              if _run._core.declines(ladder, name, where, call.problem) is None)
                 self.assertEqual(_run.choose(call, None, where)[0], first)
         self.assertIn("winograd", convladder.conv2d(self.x, self.w, rung="winograd_points", where="cpu").rung)
@@ -865,7 +865,7 @@ class WrongValues(unittest.TestCase):
                 ("weights", lambda: convladder.sparse_dgrad(whole_numbers((2, 3), 1), whole_numbers((4, 0, 3), 1), book)),
                 ("dy", lambda: convladder.sparse_wgrad(whole_numbers((4, 3), 1), whole_numbers((2, 0), 1), book)),
                 ("features", lambda: convladder.sparse_max_pool(features, book)),
-                ("points", lambda: convladder.voxelize(x[0, 0], 1, (0, 0, 0, 1, 1, 1))),
+                ("points", lambda: convladder.voxelize(x[0, 0, :, :2], 1, (0, 0, 0, 1, 1, 1))),
                 ("voxel", lambda: convladder.voxelize(x[0, 0, :, :3], 1e-7, (0, 0, 0, 1, 1, 1))),
                 ("tiles_m", lambda: convladder.tile_map("row_major", 2**30, 2**30)),
                 ("shape", lambda: convladder.rulebook(numpy.zeros((1, 5), int), (2**31 - 1,) * 4)),
