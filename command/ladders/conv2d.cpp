@@ -241,7 +241,7 @@ LadderCommand command_with(const Own& own, std::vector<std::vector<std::string>>
 }  // namespace
 
 Task photograph_task(const std::string& path, const Filter& filter, const Conv2dProblem& steps,
-                      bool same) {
+                     bool same) {
   const Samples samples = read_photograph("image", path);
   Task task{.ladder = &ladder("conv2d"),
             .problem = {},
