@@ -107,6 +107,19 @@ void require_valid_values(const Ladder& ladder, const Problem& problem, const Ar
   if (!names.empty() && given) rule_of(problem).require(problem, ladder.signature(problem), inputs);
 }
 
+namespace {
+
+/// The largest number of a type that is narrower than float.
+const char* largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::f16: return "65504";
+    case DType::f8: return "448";
+    default: return "3.38953139e+38";
+  }
+}
+
+}  // namespace
+
 Array rounded_input(const ArraySpec& spec, const Array& given) {
   Array rounded = rounded_to(given, spec.dtype);
   const Array before = rounded_to(given, DType::f32), after = rounded_to(rounded, DType::f32);
@@ -114,8 +127,7 @@ Array rounded_input(const ArraySpec& spec, const Array& given) {
   for (std::size_t i = 0; i < numbers.size(); ++i) {
     require(std::isfinite(numbers[i]) == std::isfinite(found[i]), spec.name, numbers[i],
             text(element_name(spec, static_cast<std::int64_t>(i)), " does not fit ",
-                 name_of(spec.dtype), ", whose largest number is ",
-                 spec.dtype == DType::f16 ? "65504" : "3.38953139e+38"));
+                 name_of(spec.dtype), ", whose largest number is ", largest_of(spec.dtype)));
   }
   return rounded;
 }

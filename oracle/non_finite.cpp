@@ -39,6 +39,14 @@ std::vector<std::int64_t> places_in(const Array& array) {
   return places;
 }
 
+/// Whether TF32 has 0 for one of its numbers that is not 0: infinity times that is NaN. The
+/// smallest number of TF32 is 2^-136.
+bool vanishes_in_tf32(const Array& array) {
+  if (array.dtype() != DType::f32) return false;
+  return std::ranges::any_of(
+      array.as<float>(), [](float number) { return number != 0 && std::abs(number) < 0x1p-136f; });
+}
+
 /// What a rung transforms as one.
 struct Together {
   std::int64_t tile;  ///< Outputs along each axis; 0: it adds up the definition's products.
@@ -263,6 +271,11 @@ Spread spread_of(const std::string& ladder, const Rung& rung, const Problem& pro
     }
     if (is_recorded("nan", recorded, rung.name)) spread.let_infinity_be_nan();
   }
+  const bool rounds_to_tf32 =
+      rung.tf32 == Tf32::operands && precision_of(problem) == Precision::tf32;
+  if (rounds_to_tf32 &&
+      std::ranges::any_of(inputs, [](const auto& input) { return vanishes_in_tf32(input.second); }))
+    spread.let_infinity_be_nan();
   return spread;
 }
 

@@ -52,6 +52,14 @@ std::vector<double> largest_factors(const Arrays& inputs) {
   return largest;
 }
 
+/// Whether a number, or the rest of one, has fewer digits in TF32 than others: see kLeastSplit.
+bool is_short_in_tf32(const Array& array) {
+  if (array.dtype() != DType::f32) return false;
+  return std::ranges::any_of(array.as<float>(), [](float number) {
+    return number != 0 && std::abs(double{number}) < kLeastSplit;
+  });
+}
+
 /// Whether operands are rounded to TF32, or split into parts of it.
 bool has_tf32(const Rung& rung, const Problem& problem) {
   if (dtype_of(problem) != DType::f32) return false;
@@ -74,7 +82,10 @@ Expected with_bound_of(const Rung& rung, Where where, const Ladder& ladder, cons
   if (rung.whole_images && data != Data::integer)
     return with_double_fourier_bound(output, problem, inputs);
   Expected bounded = output;
-  if (tf32 || precision_of(problem) == Precision::tf32) {
+  const bool rounds = tf32 || precision_of(problem) == Precision::tf32;
+  if (rounds && std::ranges::any_of(inputs, [](const auto& input) {
+        return input.first != "bias" && is_short_in_tf32(input.second);
+      })) {
     // The last bit of a TF32 number is 2^-136 at least: an operand is off by up to half of it.
     double sum = 0;
     for (const double largest : largest_factors(inputs)) sum += largest;

@@ -187,6 +187,7 @@ TEST_CASE("a number that a type would make infinite does not fit it") {
   CHECK(says(0x1.ffp127f, DType::bf16)
             .ends_with("does not fit bfloat16, whose largest number is 3.38953139e+38"));
   CHECK(says(1e30f, DType::f8) == "");  // 448, as in hardware
+  CHECK(says(inf, DType::f8).ends_with("does not fit float8_e4m3fn, whose largest number is 448"));
 }
 
 TEST_SUITE_END();

@@ -59,6 +59,29 @@ TEST_CASE("judge rejects NaN and infinity in both modes, wherever they stand") {
   }
 }
 
+TEST_CASE("judge takes nothing for an infinity but that infinity, in every type") {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const auto judged = [&](double right, float found, const Spread& spread = {}) {
+      Expected expected = expected_values({right}, {1}, "k");
+      expected.spec.dtype = dtype;
+      expected.magnitude = {kInfinity};
+      return judge(expected, rounded_to(array_of({found}, {1}), dtype), Data::real, GemmProblem{},
+                   {}, Roundings::any, spread)
+          .agrees;
+    };
+    CHECK(judged(kInfinity, kInfinity));
+    for (const float wrong : {5.0f, -5.0f, 0.0f, -kInfinity, kNan})
+      CHECK_FALSE(judged(kInfinity, wrong));
+    // ReLU made the 0 of a negative infinity.
+    CHECK(judged(0, 0));
+    for (const float wrong : {5.0f, kInfinity, -kInfinity, kNan}) CHECK_FALSE(judged(0, wrong));
+    Spread nan_for_infinity(1);
+    nan_for_infinity.let_infinity_be_nan();
+    CHECK(judged(0, kNan, nan_for_infinity));
+    CHECK_FALSE(judged(0, 5, nan_for_infinity));
+  }
+}
+
 TEST_CASE("judge allows a transform (4 + 2 passes) 2^-24 of its line's largest output") {
   Expected expected = expected_values({0}, {1}, "k");
   expected.magnitude = {64};

@@ -111,6 +111,29 @@ TEST_CASE("a right rung agrees, and is exact") {
   CHECK(real.max_error < 1e-5);
 }
 
+TEST_CASE("a pixel far above the others hides no error of other pixels, also in TF32") {
+  Conv2dProblem conv = kConv;
+  conv.precision = Precision::tf32;
+  Arrays inputs;
+  for (const ArraySpec& spec : conv2d_signature(conv).inputs) {
+    Array array(spec.dtype, spec.shape);
+    std::ranges::fill(array.as<float>(), 0.01f);
+    inputs.emplace(spec.name, std::move(array));
+  }
+  inputs.at("x").as<float>()[0] = 3e38f;
+  const Comparison comparison(ladder("conv2d"), conv, Data::real, inputs, Roundings::any);
+  const auto status_of = [&](Run run) {
+    Rung rung = rung_of({.run = run});
+    rung.tf32 = Tf32::operands;
+    return comparison.run(rung, Where::cpu, {}).status;
+  };
+  CHECK(status_of(compute) == Status::agrees);
+  CHECK(status_of([](const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {
+          compute(problem, arrays);
+          arrays.y.as<float>()[kSizeOfY - 1] += 0.02f;
+        }) == Status::differs);
+}
+
 TEST_CASE("an output that is not written is rejected") {
   check_differs(outcome_of([](const Conv2dProblem&, const Conv2dArrays&, const Context&) {}),
                 "found NaN");

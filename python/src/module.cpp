@@ -189,8 +189,8 @@ NB_MODULE(_core, module) {
 
 ladder: the operation, as its function is called; name: of the rung, as for `rung=`;
 kind: "start", "step" or "branch"; idea: in a line;
-where: where it runs on this computer, of "cpu", "emulated" and "gpu";
-transforms: whether it computes by Winograd's or Fourier's transforms.)");
+transforms: whether it takes `allow_transforms=True` to be chosen without `rung=`;
+where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def(
       "restricted_inputs",

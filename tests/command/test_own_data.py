@@ -131,6 +131,28 @@ class NotFinite(_OwnArrays):
             with self.subTest(ladder=ladder, options=options):
                 self.rows(ladder, *options, **arrays)
 
+    def test_relu_makes_zeros_of_negative_infinities(self):
+        numbers = self.rng.standard_normal
+        x, weights = numbers((2, 2, 12, 12)), numbers((3, 2, 3, 3))
+        x[0, 1, 5, 5], x[1, 0, 0, 0] = np.inf, -np.inf
+        for options in ([], ["--dtype", "tf32"], ["--dtype", "fp16", "--layout", "nhwc"]):
+            with self.subTest(options=options):
+                self.rows("conv2d", "--activation", "relu", "--pad", 1, *options, x=x, weights=weights)
+        a, b = numbers((8, 16)), numbers((16, 5))
+        a[3, 4] = np.inf
+        for dtype in ("fp32", "tf32", "bf16"):
+            with self.subTest(dtype=dtype):
+                self.rows("gemm", "--activation", "relu", "--bias", "--dtype", dtype, a=a, b=b)
+        coords = np.array([[0, y, x] for y in range(5) for x in range(4)], np.int32)
+        self.rows("sparse_conv", "--coords", self.write("coords.npy", coords), "--activation", "relu", "--bias",
+                  self.write("bias.npy", np.array([-np.inf, 1, 2], np.float32)),
+                  features=numbers((20, 4)), weights=numbers((9, 4, 3)))
+
+    def test_infinity_times_a_number_that_tf32_has_no_digits_for(self):
+        a, b = np.ones((8, 16)), np.ones((16, 5))
+        a[3, 4], b[4, 2] = np.inf, 1e-42
+        self.rows("gemm", "--dtype", "tf32", a=a, b=b)
+
     def test_rows_of_features(self):
         coords = np.array([[0, y, x] for y in range(5) for x in range(4) if (x + y) % 3])
         features = self.rng.standard_normal((len(coords), 4)).astype(np.float32)
