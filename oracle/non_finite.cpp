@@ -263,7 +263,7 @@ Spread spread_of(const std::string& ladder, const Rung& rung, const Problem& pro
       {Reach::zeros, "zeros"}, {Reach::groups, "groups"}, {Reach::tiles, "tiles"}};
   for (const auto& [input, array] : inputs) {
     if (all_finite(array)) continue;
-    const std::string_view recorded =
+    const std::string recorded =
         ladder == "conv2d_transpose" && input == "x" ? "dy" : input;  // see oracle's definition
     for (const auto& [reach, kind] : kKinds) {
       if (reach == Reach::tiles || is_recorded(kind, recorded, rung.name))
