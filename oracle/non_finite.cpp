@@ -13,17 +13,12 @@
 namespace convladder {
 namespace {
 
-/// A row of tests/non_finite.json.
-struct Recorded {
-  std::string_view kind, input, rung;
-};
-
-constexpr Recorded kRecord[] = {
+constexpr RecordedReach kRecord[] = {
 #include "oracle/non_finite_record.inc"
 };
 
 bool is_recorded(std::string_view kind, std::string_view input, std::string_view rung) {
-  return std::ranges::any_of(kRecord, [&](const Recorded& row) {
+  return std::ranges::any_of(kRecord, [&](const RecordedReach& row) {
     return row.kind == kind && row.input == input && row.rung == rung;
   });
 }
@@ -231,6 +226,8 @@ bool Spread::allows(std::size_t i, double right, double found, std::span<const f
   if (kinds_[i] == Kind::any) return true;
   return std::isnan(found) && (kinds_[i] == Kind::nan || (nan_for_infinity_ && std::isinf(right)));
 }
+
+std::span<const RecordedReach> recorded_reach() { return kRecord; }
 
 bool all_finite(const Array& array) { return places_in(array).empty(); }
 

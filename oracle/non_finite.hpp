@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/rung.hpp"
@@ -60,6 +61,15 @@ void add_reach(Spread& spread, Reach reach, const std::string& ladder, const Run
 /// Of a rung, by what tests/non_finite.json records of it; empty if all inputs are finite.
 Spread spread_of(const std::string& ladder, const Rung& rung, const Problem& problem,
                  const Arrays& inputs, const ArraySpec& out);
+
+/// A row of tests/non_finite.json, as it is compiled in here: the rung lets numbers of that input
+/// which are not finite reach more outputs than the definition does, by that kind.
+struct RecordedReach {
+  std::string_view kind, input, rung;  ///< "zeros", "weights", "cuda_optimized/conv2d/..."
+};
+
+/// All of them.
+std::span<const RecordedReach> recorded_reach();
 
 /// Whether all its elements are finite; true of integers.
 bool all_finite(const Array& array);

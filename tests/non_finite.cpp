@@ -186,6 +186,19 @@ std::string excesses_text(const ExcessesByRung& excesses) {
   return json.dump(2) + "\n";
 }
 
+std::string rows_text(const ExcessesByRung& excesses) {
+  std::set<std::string> rows;
+  for (const auto& [rung, inputs] : excesses)
+    for (const auto& [input, kinds] : inputs)
+      for (const std::string& kind : kinds)
+        rows.insert(text("{\"", kind, "\", \"", input, "\", \"", rung, "\"},\n"));
+  std::string lines =
+      "// tests/non_finite.json as rows: kind, input, rung. The suite writes it with that file "
+      "(--record-non-finite).\n";
+  for (const std::string& row : rows) lines += row;
+  return lines;
+}
+
 std::vector<std::string> excess_differences(const Excesses& recorded, const Excesses& found,
                                             bool is_recorded_place) {
   const auto has = [](const Excesses& excesses, const std::string& input, const std::string& kind) {
@@ -224,13 +237,14 @@ bool record_non_finite(const std::filesystem::path& file) {
       if (rung.code_at(where)) excesses[rung.name] = check_non_finite(ladder, rung, where).excesses;
     }
   }
-  std::ofstream out(file);
-  out << excesses_text(excesses);
-  if (!out.flush()) {
-    std::fprintf(stderr, "cannot write %s\n", file.c_str());
-    return false;
-  }
-  return true;
+  const auto written = [](const std::filesystem::path& to, const std::string& words) {
+    std::ofstream out(to);
+    out << words;
+    if (!out.flush()) std::fprintf(stderr, "cannot write %s\n", to.c_str());
+    return static_cast<bool>(out);
+  };
+  return written(file, excesses_text(excesses)) &&
+         written(CONVLADDER_SOURCE_DIR "/oracle/non_finite_record.inc", rows_text(excesses));
 }
 
 }  // namespace convladder::testing

@@ -54,6 +54,9 @@ ExcessesByRung recorded_excesses();
 /// The other way round: kind, input, rungs.
 std::string excesses_text(const ExcessesByRung& excesses);
 
+/// The same as rows of a table in C++, for the checker: see oracle/non_finite_record.inc.
+std::string rows_text(const ExcessesByRung& excesses);
+
 /// Each a sentence about what a rung does beyond its record, or, if the record is about this place,
 /// does no more.
 std::vector<std::string> excess_differences(const Excesses& recorded, const Excesses& found,

@@ -13,6 +13,7 @@
 
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
+#include "oracle/non_finite.hpp"
 #include "tests/contains.hpp"
 
 namespace convladder::testing {
@@ -91,6 +92,13 @@ TEST_CASE("what a rung does beyond the definition is told by kinds, and compared
   CHECK(contains(first(excess_differences({}, zeros, false)), "--record-non-finite"));
   CHECK(contains(first(excess_differences(more, zeros, true)), "no longer makes"));
   CHECK(excess_differences(more, zeros, false).empty());  // a GPU may have another path
+}
+
+TEST_CASE("the checker's table is the record") {
+  ExcessesByRung compiled;
+  for (const RecordedReach& row : recorded_reach())
+    compiled[std::string(row.rung)][std::string(row.input)].insert(std::string(row.kind));
+  CHECK(compiled == recorded_excesses());
 }
 
 TEST_CASE("the record of numbers that are not finite is read as it is written, and names rungs") {
