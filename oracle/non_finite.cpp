@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/fft_to_real.hpp"
 #include "oracle/ladders/definition.hpp"
 
 namespace convladder {
@@ -194,12 +195,36 @@ void add_sparse(Spread& spread, const std::string& ladder, const SparseConvProbl
       spread.let_be_nan(static_cast<std::size_t>(row * shape[1] + column));
 }
 
+/// Whether part `part` of frequency (u, v), re or im, is a term of the real point (h, w). The real
+/// part of (re + im i) exp(2 pi i t / (H L)) has re where the cosine is not 0, and im where the
+/// sine is not; rungs know the roots of unity at quarters of a turn, and multiply by no 0 there.
+bool is_term_of(const FftProblem& fft, std::int64_t u, std::int64_t v, std::int64_t part,
+                std::int64_t h, std::int64_t w) {
+  const std::int64_t H = fft.rows(), turn = H * fft.L;
+  const std::int64_t t = (u * h % H * fft.L + v * w % fft.L * H) % turn;
+  return part == 0 ? 4 * t != turn && 4 * t != 3 * turn : t != 0 && 2 * t != turn;
+}
+
+/// Lets the real points of a line or plane be free that have none of these frequencies as a term.
+/// @param places in x, of that line @param first of its points in y
+void let_points_be_free(Spread& spread, const FftProblem& fft,
+                        const std::vector<std::int64_t>& places, std::int64_t first) {
+  for (std::int64_t i = 0; i < std::int64_t{fft.rows()} * fft.L; ++i) {
+    const bool is_term = std::ranges::any_of(places, [&](std::int64_t place) {
+      const std::int64_t frequency = place / 2, half = fft.L / 2 + 1;
+      return is_term_of(fft, frequency / half % fft.rows(), frequency % half, place % 2, i / fft.L,
+                        i % fft.L);
+    });
+    if (!is_term) spread.let_be_free(static_cast<std::size_t>(first + i));
+  }
+}
+
 /// A line shares them, or a plane; two real lines may be transformed as one.
 Spread spread_of_lines(const FftProblem& fft, const Arrays& inputs, const ArraySpec& out) {
   const std::vector<std::int64_t> places = places_in(inputs.at("x"));
   if (places.empty()) return {};
   Spread spread(static_cast<std::size_t>(element_count(out.shape)));
-  spread.take_points();
+  if (!is_to_real(fft)) spread.take_points();
   const std::int64_t of_x = element_count(inputs.at("x").shape()) / fft.N;
   const std::int64_t of_y = element_count(out.shape) / fft.N;
   std::set<std::int64_t> lines;
@@ -211,6 +236,12 @@ Spread spread_of_lines(const FftProblem& fft, const Arrays& inputs, const ArrayS
   for (const std::int64_t line : lines)
     for (std::int64_t i = line * of_y; i < (line + 1) * of_y; ++i)
       spread.let_be_any(static_cast<std::size_t>(i));
+  for (std::size_t i = 0; is_to_real(fft) && i < places.size();) {
+    const std::int64_t line = places[i] / of_x;
+    std::vector<std::int64_t> of_line;
+    for (; i < places.size() && places[i] / of_x == line; ++i) of_line.push_back(places[i]);
+    let_points_be_free(spread, fft, of_line, line * of_y);
+  }
   return spread;
 }
 
@@ -218,6 +249,7 @@ Spread spread_of_lines(const FftProblem& fft, const Arrays& inputs, const ArrayS
 
 bool Spread::allows(std::size_t i, double right, double found, std::span<const float> all) const {
   if (kinds_.empty()) return false;
+  if (kinds_[i] == Kind::free) return !std::isfinite(right) || !std::isfinite(found);
   if (std::isfinite(found)) {
     if (kinds_[i] != Kind::any || std::isfinite(right)) return false;
     if (points_) return !std::isfinite(all[i ^ 1]);

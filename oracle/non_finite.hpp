@@ -34,6 +34,8 @@ class Spread {
   void let_be_nan(std::size_t i) { kinds_[i] = kinds_[i] == Kind::none ? Kind::nan : kinds_[i]; }
   /// Element i may be NaN, or infinity of either sign.
   void let_be_any(std::size_t i) { kinds_[i] = Kind::any; }
+  /// Element i may be any number: what is not finite is a part of it 0 times.
+  void let_be_free(std::size_t i) { kinds_[i] = Kind::free; }
   /// NaN may stand for every infinity.
   void let_infinity_be_nan() { nan_for_infinity_ = true; }
   /// Elements 2 i and 2 i + 1 are a point, of which one may be finite where both should not.
@@ -47,7 +49,7 @@ class Spread {
   bool reaches(std::size_t i) const { return !kinds_.empty() && kinds_[i] != Kind::none; }
 
  private:
-  enum class Kind : unsigned char { none, nan, any };
+  enum class Kind : unsigned char { none, nan, any, free };
   std::vector<Kind> kinds_;  // empty: none
   bool nan_for_infinity_ = false, points_ = false, clamped_ = false;
 };
