@@ -52,12 +52,21 @@ std::vector<double> largest_factors(const Arrays& inputs) {
   return largest;
 }
 
-/// Whether a number, or the rest of one, has fewer digits in TF32 than others: see kLeastSplit.
-bool is_short_in_tf32(const Array& array) {
-  if (array.dtype() != DType::f32) return false;
-  return std::ranges::any_of(array.as<float>(), [](float number) {
-    return number != 0 && std::abs(double{number}) < kLeastSplit;
-  });
+/// The factors, with numbers that are smaller than `least` made that large: they are rounded by as
+/// much. Empty if there is none.
+Arrays raised_factors(const Arrays& inputs, float least) {
+  Arrays raised;
+  bool any = false;
+  for (const auto& [name, array] : inputs) {
+    Array& to = raised.emplace(name, array).first->second;
+    if (name == "bias" || array.dtype() != DType::f32) continue;
+    for (float& number : to.as<float>()) {
+      if (number == 0 || !(std::abs(number) < least)) continue;
+      number = least;
+      any = true;
+    }
+  }
+  return any ? raised : Arrays{};
 }
 
 /// Whether operands are rounded to TF32, or split into parts of it.
@@ -65,6 +74,12 @@ bool has_tf32(const Rung& rung, const Problem& problem) {
   if (dtype_of(problem) != DType::f32) return false;
   return rung.tf32 == Tf32::parts ||
          (rung.tf32 == Tf32::operands && precision_of(problem) == Precision::tf32);
+}
+
+/// Whether it is the ladder's first rung, or that in CUDA, which has its name.
+bool is_definition(const Rung& rung, const Ladder& ladder) {
+  const auto title = [](const std::string& name) { return name.substr(name.rfind('/') + 1); };
+  return title(rung.name) == title(ladder.rungs.front().name);
 }
 
 /// An output, with what bounds the rounding of this rung.
@@ -83,19 +98,29 @@ Expected with_bound_of(const Rung& rung, Where where, const Ladder& ladder, cons
     return with_double_fourier_bound(output, problem, inputs);
   Expected bounded = output;
   const bool rounds = tf32 || precision_of(problem) == Precision::tf32;
-  if (rounds && std::ranges::any_of(inputs, [](const auto& input) {
-        return input.first != "bias" && is_short_in_tf32(input.second);
-      })) {
-    // The last bit of a TF32 number is 2^-136 at least: an operand is off by up to half of it.
-    double sum = 0;
-    for (const double largest : largest_factors(inputs)) sum += largest;
-    bounded.absolute = static_cast<double>(output.longest_sum) * 0x1p-137 * sum;
+  // Where the bound has a part for rounding to TF32, a number's last bit is within it from float's
+  // smallest normal number on.
+  const double least_factor = precision_of(problem) == Precision::tf32 ? kLeastNormal : kLeastSplit;
+  if (const Arrays raised = rounds && data != Data::integer
+                                ? raised_factors(inputs, static_cast<float>(least_factor))
+                                : Arrays{};
+      !raised.empty()) {
+    for (Expected& other : reference(ladder.name, problem, raised))
+      if (other.spec.name == output.spec.name) bounded.magnitude = std::move(other.magnitude);
   }
   // Atomic additions in global memory flush numbers below the smallest normal one to 0 (PTX ISA,
   // "atom"): the sum so far, each term and each result.
   if (!rung.deterministic && where == Where::gpu && output.spec.dtype == DType::f32)
     bounded.absolute += 2 * static_cast<double>(output.longest_sum + 1) * kLeastNormal;
-  if (const auto* fft = std::get_if<FftProblem>(&problem); fft != nullptr && rung.chirp) {
+  const auto* fft = std::get_if<FftProblem>(&problem);
+  if (fft != nullptr && output.passes > 0 && !is_definition(rung, ladder)) {
+    // An eighth of a turn adds both parts of a number, and two real lines come apart by the sum of
+    // two outputs: before it is divided, either is up to twice as large as the largest output.
+    double largest = 0;
+    for (const double magnitude : output.magnitude) largest = std::max(largest, magnitude);
+    bounded.largest = 2 * largest;
+  }
+  if (fft != nullptr && rung.chirp) {
     // Lines of L points are padded to less than 4 L, and along both axes of a plane. A sum over all
     // points meets as many terms of the chirp's transform, each at most as large as their number.
     const double points = 16.0 * fft->L * fft->rows();

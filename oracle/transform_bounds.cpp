@@ -164,8 +164,16 @@ double size(std::span<const float> array, std::int64_t i) {
   return size(array[static_cast<std::size_t>(i)]);
 }
 
-/// Rungs may keep whole factors of G or of its rows, at most 15 along each axis, until the end.
-constexpr double kKeptFactors = 15 * 15;
+/// How much larger than the bound a number on the way may be. Rungs keep whole factors of G, or of
+/// its rows, along each axis until the end: 3, and over the point 1/2 up to 15. Between the passes
+/// along both axes, numbers are up to 4 times as large. Over i, two sums of real and imaginary
+/// parts are multiplied.
+double kept_factors(WinogradTile tile) {
+  if (tile == WinogradTile(2)) return 4;
+  if (tile == WinogradTile(4, WinogradPoints::half)) return 15 * 15;
+  if (tile == WinogradTile(4, WinogradPoints::imaginary)) return 4 * 4 * 4;
+  return 4 * 3 * 3;
+}
 
 /// Roundings that a term meets beside those of the sum over channels: of up to six terms along both
 /// axes, in each of three transforms, and of the factors' quotients.
@@ -398,7 +406,8 @@ Expected with_pieces_bound(const Expected& expected, const Problem& problem, con
       }
     }
   });
-  bounded.largest = kKeptFactors * std::max(largest.value(), bound.largest_transformed());
+  bounded.largest =
+      kept_factors(kWinogradPieces) * std::max(largest.value(), bound.largest_transformed());
   return bounded;
 }
 
@@ -440,6 +449,11 @@ double sizes(std::span<const float> numbers) {
   return std::min(sum, kMostPoints * largest);
 }
 
+/// What a norm is larger by, as float rounds numbers near 0 by more than a part of them.
+struct Least {
+  double plane = 0, filter = 0, product = 0;
+};
+
 /// The largest power of two, up to 1, that all finite numbers are multiples of.
 double lowest_bit(std::span<const float> numbers) {
   double bit = 1;
@@ -452,9 +466,10 @@ double lowest_bit(std::span<const float> numbers) {
 
 /// The bound of all outputs of a filter in an image: [N][K].
 /// @param norm that of a plane's numbers, or of two planes' with this sum of squares
+/// @param least what is added to the norm of a filter's channel, and to a channel's product
 template <class Of, class Norm>
 std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs, const Of& of,
-                              const Norm& norm) {
+                              const Norm& norm, Least least = {}) {
   const auto part = [](std::span<const float> array, std::int64_t i, std::int64_t size) {
     return array.subspan(static_cast<std::size_t>(i * size), static_cast<std::size_t>(size));
   };
@@ -469,7 +484,8 @@ std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs, c
   std::vector<double> filters(static_cast<std::size_t>(conv.K * group_c));
   for (std::size_t kc = 0; kc < filters.size(); ++kc) {
     filters[kc] =
-        norm(of(part(weights, static_cast<std::int64_t>(kc), std::int64_t{conv.R} * conv.S)));
+        norm(of(part(weights, static_cast<std::int64_t>(kc), std::int64_t{conv.R} * conv.S))) +
+        least.filter;
   }
   std::vector<double> bounds(static_cast<std::size_t>(std::int64_t{conv.N} * conv.K));
   parallel_for(static_cast<std::int64_t>(bounds.size()), [&](std::int64_t nk) {
@@ -480,19 +496,26 @@ std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs, c
     double bound = bias.empty() ? 0 : size(bias, k);
     for (std::int64_t c = 0; c < group_c; ++c) {
       const std::int64_t channel = k / group_k * group_c + c;
-      bound += norm(plane(n, channel) + plane(other, channel)) *
-               filters[static_cast<std::size_t>(k * group_c + c)];
+      bound += (norm(plane(n, channel) + plane(other, channel)) + least.plane) *
+                   filters[static_cast<std::size_t>(k * group_c + c)] +
+               least.product;
     }
     bounds[static_cast<std::size_t>(nk)] = bound;
   });
   return bounds;
 }
 
-/// With the Euclidean norms of planes whose points are at least that large.
+/// With the Euclidean norms of planes whose points are at least that large. Each frequency of a
+/// plane is rounded by as much as one of that size, which is their number's root as much in the
+/// norm. Those of a filter are divided by the number of points before they are multiplied: what is
+/// left near 0 is rounded by a part of that number as much. What the products' frequencies are
+/// rounded by, they add up to an output with signs of their own.
 std::vector<double> norms_of(const Conv2dProblem& conv, const Arrays& inputs, double least) {
-  const double of_points = std::sqrt(kMostPoints) * least;
-  return bounds_of(conv, inputs, squares,
-                   [=](double squares) { return std::sqrt(squares) + of_points; });
+  const double root = std::sqrt(kMostPoints);
+  return bounds_of(conv, inputs, squares, [](double squares) { return std::sqrt(squares); },
+                   {.plane = root * least,
+                    .filter = kMostPoints * least,
+                    .product = least > 0 ? root * kLeastNormal : 0});
 }
 
 }  // namespace
@@ -561,7 +584,7 @@ Expected with_winograd_bound(const Expected& expected, const Problem& problem, c
       }
     }
   });
-  bounded.largest = kKeptFactors * largest.value();
+  bounded.largest = kept_factors(tile) * largest.value();
   return bounded;
 }
 
@@ -603,7 +626,7 @@ Expected with_winograd_gradient_bound(const Expected& expected, const Problem& p
             b.at[tap / 3][tap % 3];
     }
   });
-  bounded.largest = kKeptFactors * largest.value();
+  bounded.largest = kept_factors(tile) * largest.value();
   return bounded;
 }
 
@@ -663,15 +686,15 @@ Expected with_fourier_bound(const Expected& expected, const Problem& problem, co
   for (std::size_t i = 0; i < bounded.magnitude.size(); ++i)
     bounded.magnitude[i] = bounds[i / plane];
 
-  // A frequency is at most the sum of all sizes, and a sum back that of as many frequencies as
-  // there are points. Gauss's three products are of sums of two parts.
+  // A frequency is at most the sum of all sizes. A sum back is that of as many frequencies as there
+  // are points, but the filter's are divided by that number before. Gauss's three products are of
+  // sums of two parts.
   constexpr double kSumsOfParts = 4;
   const auto as_it_is = [](double sum) { return sum; };
   const std::vector<double> sums = bounds_of(conv, inputs, sizes, as_it_is);
   bounded.largest = 2 * std::max(sizes(inputs.at("x").as<float>()),  // of two images
                                  sizes(inputs.at("weights").as<float>()));
-  for (const double sum : sums)
-    bounded.largest = std::max(bounded.largest, kSumsOfParts * kMostPoints * sum);
+  for (const double sum : sums) bounded.largest = std::max(bounded.largest, kSumsOfParts * sum);
   return bounded;
 }
 

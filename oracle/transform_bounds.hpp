@@ -89,9 +89,9 @@ WinogradBound winograd_gradient_bound_at(const Problem& problem, const Arrays& i
 /// complex image share their norm: x is images 2 i and 2 i + 1. Its grid is that of y: the product
 /// of the lowest bits of x and of the weights, or the bias's.
 ///
-/// `least` and numbers that are not finite: as above, of the points of a tile. Expected::largest is
-/// what a transform's sum, a product of two, or the sum back may become: with the sum of a
-/// channel's sizes in place of its norm, and the points of the largest tile.
+/// `least` and numbers that are not finite: as above, of the frequencies of a tile, and of their
+/// products. Expected::largest is what a transform's sum, a product of two, or the sum back may
+/// become: with the sum of a channel's sizes in place of its norm.
 Expected with_fourier_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                             double least = 0);
 

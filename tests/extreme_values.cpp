@@ -35,6 +35,7 @@ const char* name_of(Extreme extreme) {
     case Extreme::alike: return "equal numbers";
     case Extreme::spike: return "a spike";
     case Extreme::no_data: return "a number for no data";
+    case Extreme::products: return "small products";
     case Extreme::subnormal: return "subnormal numbers";
     case Extreme::near_normal: return "numbers about the smallest normal one";
     case Extreme::large: return "numbers about the largest one";
@@ -70,6 +71,7 @@ Arrays extreme_arrays(const Signature& signature, Extreme extreme, std::size_t w
                   : uniform(0, 1) < 1.0 / 8 ? -double{std::numeric_limits<float>::max()}
                                             : one;
           break;
+        case Extreme::products: value = one * (unusual ? 1e-21 : 1e-20); break;
         case Extreme::subnormal: value = unusual ? one * 1e-41 : one; break;
         case Extreme::near_normal: value = unusual ? one * 1e-38 : one; break;
         case Extreme::large: value = unusual ? std::copysign(1e38, one) : 1e-3; break;
@@ -100,8 +102,9 @@ ExtremeReport check_extreme_values(const Ladder& ladder, const Rung& rung, Where
           fft != nullptr && fft->ring == FftRing::mersenne)
         continue;  // whose numbers are whole
       const Signature signature = ladder.signature(*form);
-      const Extreme extreme = kExtremes[turn % std::size(kExtremes)];
+      // A round begins one further on than the last, so that a kind meets forms of all types.
       const std::size_t which = turn / std::size(kExtremes);
+      const Extreme extreme = kExtremes[(turn + which) % std::size(kExtremes)];
       ++turn;
       Arrays inputs = extreme_arrays(signature, extreme, which, kSeed + turn, test.given);
       if (inputs.empty()) continue;

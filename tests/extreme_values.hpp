@@ -14,19 +14,20 @@ namespace convladder::testing {
 
 /// A kind of arrays.
 enum class Extreme {
-  exponents,    ///< Exponents from those of the smallest numbers up to 2^30.
-  alike,        ///< All of them 0.1, or a part of it.
-  spike,        ///< One is 1e12 times as large as the others.
-  no_data,      ///< Some are -3.4028235e38, the others below 1; the other inputs are small.
-  subnormal,    ///< One input is about 1e-41.
+  exponents,  ///< Exponents from those of the smallest numbers up to 2^30.
+  alike,      ///< All of them 0.1, or a part of it.
+  spike,      ///< One is 1e12 times as large as the others.
+  no_data,    ///< Some are -3.4028235e38, the others below 1; the other inputs are small.
+  products,   ///< One input is about 1e-21, the others 1e-20: products lose bits, and they do not.
+  subnormal,  ///< One input is about 1e-41.
   near_normal,  ///< One input is about 1e-38.
   large         ///< One input is 1e38, the others 1e-3.
 };
 
 /// All of them.
-inline constexpr Extreme kExtremes[] = {
-    Extreme::exponents, Extreme::alike,       Extreme::spike, Extreme::no_data,
-    Extreme::subnormal, Extreme::near_normal, Extreme::large};
+inline constexpr Extreme kExtremes[] = {Extreme::exponents,   Extreme::alike,    Extreme::spike,
+                                        Extreme::no_data,     Extreme::products, Extreme::subnormal,
+                                        Extreme::near_normal, Extreme::large};
 
 /// For messages.
 const char* name_of(Extreme extreme);

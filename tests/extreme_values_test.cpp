@@ -13,6 +13,7 @@
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/runner.hpp"
+#include "tests/contains.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -86,6 +87,29 @@ TEST_CASE("roundings that add up are remarked on where data are given, and wrong
   const Outcome exact = of_gemm(200, 0.5f, 1, Roundings::any).run(loop, Where::cpu);
   CHECK(exact.exact);
   CHECK(exact.remark.empty());
+}
+
+TEST_CASE("in TF32 a number near 0 beside a very large one hides no wrong result") {
+  GemmProblem gemm{.M = 2, .N = 3, .K = 16, .precision = Precision::tf32};
+  gemm = validated(gemm);
+  Array a(DType::f32, {2, 16}), b(DType::f32, {16, 3});
+  std::ranges::fill(a.as<float>(), 1.0f);
+  std::ranges::fill(b.as<float>(), 1.0f / 1024);
+  a.as<float>()[3] = 1e-40f;  // meets b[3]
+  a.as<float>()[5] = 0;       // meets b[5], which is very large in one column
+  b.as<float>()[5 * 3 + 1] = 1e38f;
+  const Comparison comparison(ladder("gemm"), gemm, Data::real,
+                              Arrays{{"a", std::move(a)}, {"b", std::move(b)}}, Roundings::any);
+  Rung rung = ladder("gemm").rungs.front();
+  CHECK(comparison.run(rung, Where::cpu).status == Status::agrees);
+  auto& run = rung.code[static_cast<std::size_t>(Where::cpu)]->run;
+  run = [then = run](const Problem& problem, const Arguments& arrays) {
+    then(problem, arrays);
+    arrays.out<float>("c")[2] *= 1.01f;
+  };
+  const Outcome wrong = comparison.run(rung, Where::cpu);
+  CHECK(wrong.status == Status::differs);
+  CHECK(contains(wrong.reason, "c[m=0, n=2]"));
 }
 
 TEST_CASE("the worst case has an end, too") {

@@ -76,6 +76,32 @@ class OwnData(_OwnArrays):
                 rows, _ = self.rows("conv2d", x=numbers((1, 2, 16, 16)) * size, weights=filters)
                 self.assertEqual(self.overflowing(rows), set())
 
+    def test_products_lose_bits_where_numbers_do_not(self):
+        numbers = self.rng.standard_normal
+        for size, filters in ((1e-20, 1e-21), (1e-21, 1e-23), (1e-5, 1e-36), (1e-36, 1e-6)):
+            for groups in (1, 2):
+                with self.subTest(size=size, filters=filters, groups=groups):
+                    rows, _ = self.rows("conv2d", "--pad", 1, "--groups", groups, x=numbers((3, 4, 20, 20)) * size,
+                                        weights=numbers((4, 4 // groups, 3, 3)) * filters)
+                    self.assertEqual(self.overflowing(rows), set())
+
+    def test_an_eighth_of_a_turn_adds_two_large_parts(self):
+        x = np.zeros((2, 64, 2))
+        x[:, 3] = 2.3e38  # all outputs have this size times the root of 2, which float has
+        lines = np.zeros((2, 64))
+        lines[:, 0] = 2e38, 1e38
+        for options, points in (([], x), (["--input", "real"], lines)):
+            with self.subTest(options=options):
+                rows, _ = self.rows("fft", *options, x=points)
+                self.assertNotIn("dft", self.overflowing(rows))
+        rows, _ = self.rows("fft", x=x / 4)
+        self.assertTrue(self.overflowing(rows) <= {"bluestein"})  # whose transforms are longer
+
+    def test_a_transform_that_does_not_overflow_is_not_declined(self):
+        numbers = self.rng.standard_normal
+        rows, _ = self.rows("conv2d", "--pad", 1, x=numbers((1, 2, 16, 16)) * 1e32, weights=numbers((2, 2, 3, 3)))
+        self.assertEqual(self.overflowing(rows), set())
+
     def test_the_largest_number(self):
         arrays = {"a": full((16, 16), LARGEST), "b": np.eye(16) / 2}
         rows, _ = self.rows("gemm", **arrays)
@@ -162,6 +188,15 @@ class NotFinite(_OwnArrays):
         weights = self.rng.standard_normal((9, 4, 3))
         weights[5, 2, 1] = np.nan
         self.rows("sparse_conv", *sites, features=self.rng.standard_normal(features.shape), weights=weights)
+
+    def test_real_points_of_which_a_frequency_is_no_part(self):
+        for length in (5, 8, 64):
+            for place in ((0, 0), (0, 1), (1, 0), (1, 1), (length // 2, 0)):
+                for value in (np.nan, -np.inf):
+                    with self.subTest(length=length, place=place, value=value):
+                        half = self.rng.standard_normal((3, length // 2 + 1, 2))
+                        half[2][place] = value
+                        self.rows("fft", "--direction", "inverse", "--input", "real", "--length", length, x=half)
 
     def test_an_image_of_them(self):
         for value in (np.nan, np.inf):
