@@ -97,6 +97,9 @@ Report run(Prepared prepared, const std::vector<Seat>& seats, bool keep_outputs,
     report.units = comparison.expected().front().integers;
   report.task.given.clear();
   report.task.drawn.clear();
+  run_options.expected_seconds = [&](const Rung& rung) {
+    return expected_seconds(*report.task.ladder, rung, comparison.problem()).value_or(0);
+  };
   for (const Seat& seat : seats) {
     if (observer.begin) observer.begin(seat);
     Row row{seat.rung, seat.where, {}};

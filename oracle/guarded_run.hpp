@@ -49,6 +49,9 @@ struct RunOptions {
   /// Seconds that the run may take; 0: as long as it takes. A rung of C++ is not begun if it is
   /// expected to take longer. An emulated kernel is ended as soon as its first blocks show it.
   double limit = 0;
+  /// Seconds that a rung of C++ is expected to take on the machine of ladders/best_rung.hpp; empty:
+  /// nobody knows.
+  std::function<double(const Rung&)> expected_seconds = {};
   /// No other thread uses the device meanwhile, so that memory which the run leaves behind is seen.
   bool alone = true;
 };

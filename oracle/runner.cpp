@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "ladders/best_rung.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/transform_bounds.hpp"
 
@@ -178,9 +177,8 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     bounded.push_back(with_bound_of(rung, where, *ladder_, output, problem_, inputs_, data_));
   if (overflows(rung, bounded, problem_, inputs_))
     return {.status = Status::declined, .reason = "these values overflow its transform"};
-  if (options.limit > 0 && where == Where::cpu) {
-    const double seconds =
-        slowness_of_this_machine() * expected_seconds(*ladder_, rung, problem_).value_or(0);
+  if (options.limit > 0 && where == Where::cpu && options.expected_seconds) {
+    const double seconds = slowness_of_this_machine() * options.expected_seconds(rung);
     if (seconds > options.limit)
       return {.status = Status::declined, .reason = over_limit(seconds, options.limit)};
   }

@@ -12,6 +12,7 @@
 #include <set>
 
 #include "core/device.hpp"
+#include "ladders/best_rung.hpp"
 #include "ladders/ladders.hpp"
 #include "ladders/rows.hpp"
 #include "tests/array_of.hpp"
@@ -366,7 +367,11 @@ TEST_CASE("what would take longer than the limit is declined, with the estimate"
                               Data::integer, 7);
   for (const auto& [rung, where] : {std::pair{&direct, Where::cpu}, {&naive, Where::emulated}}) {
     CAPTURE(rung->name);
-    const Outcome declined = comparison.run(*rung, where, {.limit = 1e-3});
+    const auto expected = [&](const Rung& of) {
+      return expected_seconds(comparison.ladder(), of, comparison.problem()).value_or(0);
+    };
+    const Outcome declined =
+        comparison.run(*rung, where, {.limit = 1e-3, .expected_seconds = expected});
     CHECK(declined.status == Status::declined);
     CHECK(declined.reason.find("would take about ") == 0);
     CHECK(contains(declined.reason, " s, more than the limit of 0.001 s"));
@@ -374,7 +379,8 @@ TEST_CASE("what would take longer than the limit is declined, with the estimate"
     // Neither a limit that is enough nor none makes a difference; nothing is left of the one
     // before.
     for (const double limit : {1e6, 0.0})
-      CHECK(comparison.run(*rung, where, {.limit = limit}).status == Status::agrees);
+      CHECK(comparison.run(*rung, where, {.limit = limit, .expected_seconds = expected}).status ==
+            Status::agrees);
   }
 }
 

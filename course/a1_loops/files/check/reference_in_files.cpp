@@ -46,11 +46,11 @@ std::int64_t exact_sum(const std::string& ladder, const Problem& problem) {
 
 // Of rungs that are not in this assignment.
 Expected expected_of_winograd(const std::string&, const Expected& expected, const Problem&,
-                              const Arrays&, WinogradTile) {
+                              const Arrays&, WinogradTile, double) {
   return expected;
 }
 Expected expected_of_spectra(const std::string&, const Expected& expected, const Problem&,
-                             const Arrays&) {
+                             const Arrays&, double) {
   return expected;
 }
 
