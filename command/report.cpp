@@ -4,7 +4,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -19,19 +18,6 @@ namespace convladder::command {
 namespace {
 
 constexpr int kGpuWarmUpRuns = 2;  // a GPU's first launch loads the kernel's code
-
-/// Sums beyond float's range would differ in every rung.
-void require_float_range(const Comparison& comparison) {
-  for (const Expected& expected : comparison.expected()) {
-    for (std::size_t i = 0; i < expected.magnitude.size(); ++i) {
-      // As numbers are that were given. ReLU makes 0 of a negative infinity.
-      if (!std::isfinite(expected.values[i]) || std::isinf(expected.magnitude[i])) continue;
-      require(expected.magnitude[i] <= double{std::numeric_limits<float>::max()},
-              expected.spec.name, expected.magnitude[i],
-              "the given numbers are too large: such a sum does not fit float32");
-    }
-  }
-}
 
 nlohmann::ordered_json row_json(const Row& row) {
   const Outcome& outcome = row.outcome;

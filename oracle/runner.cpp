@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <utility>
 
+#include "core/error.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/transform_bounds.hpp"
 
@@ -230,6 +232,18 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   }
   if (outcome.status == Status::differs) outcome.remark.clear();
   return outcome;
+}
+
+void require_float_range(const Comparison& comparison) {
+  for (const Expected& expected : comparison.expected()) {
+    for (std::size_t i = 0; i < expected.magnitude.size(); ++i) {
+      // As numbers are that were given. ReLU makes 0 of a negative infinity.
+      if (!std::isfinite(expected.values[i]) || std::isinf(expected.magnitude[i])) continue;
+      require(expected.magnitude[i] <= double{std::numeric_limits<float>::max()},
+              expected.spec.name, expected.magnitude[i],
+              "the given numbers are too large: such a sum does not fit float32");
+    }
+  }
 }
 
 }  // namespace convladder

@@ -80,4 +80,8 @@ class Comparison {
   std::vector<Expected> expected_;
 };
 
+/// Sums beyond float's range would differ in every rung.
+/// @throws BadInput if one of the comparison's may be, of numbers that are all finite
+void require_float_range(const Comparison& comparison);
+
 }  // namespace convladder

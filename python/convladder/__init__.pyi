@@ -33,6 +33,8 @@ class Row:
     max_error: Optional[float]
     milliseconds: Optional[float]
     reason: str
+    verdict: Optional[Literal["agrees", "differs"]]
+    remark: str
 
 class Table(list[Row]): ...
 

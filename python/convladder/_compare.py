@@ -3,11 +3,9 @@ import dataclasses
 import html
 import typing
 
-import numpy
-
 from . import _core
 from ._arguments import as_called, refused, shown, words
-from ._run import PLACES, Call, full_name, run, _table
+from ._run import PLACES, Call, full_name, _table
 from ._tensors import to_host
 
 
@@ -18,20 +16,23 @@ class Row:
     rung: str
     where: str
     status: str  # "ran" or "declined"
-    max_error: typing.Optional[float]  # the largest distance from the first rung's result, of any output
+    max_error: typing.Optional[float]  # the largest distance from the right result, of any output
     milliseconds: typing.Optional[float]  # on the host's clock
-    reason: str = ""  # why it declined
+    reason: str = ""  # why it declined, or where it differs
+    verdict: typing.Optional[str] = None  # of what ran: "agrees" or "differs"
+    remark: str = ""  # "roundings add up" where it agrees by the worst-case bound alone
 
 
 class Table(list):
     """Rows, the bottom of the ladder first. It prints as a table, and so it shows in a notebook."""
 
-    HEAD = ("rung", "where", "status", "max error", "ms")
+    HEAD = ("rung", "where", "result", "max error", "ms")
 
     def cells(self):
         for row in self:
             numbers = ("", "") if row.max_error is None else (f"{row.max_error:.2g}", f"{row.milliseconds:.3g}")
-            yield (row.rung, row.where, row.status + (f": {row.reason}" if row.reason else ""), *numbers)
+            words = ": ".join(word for word in (row.verdict or row.status, row.reason or row.remark) if word)
+            yield (row.rung, row.where, words, *numbers)
 
     def __str__(self):
         lines = [self.HEAD, *self.cells()]
@@ -44,23 +45,17 @@ class Table(list):
         return "<table>" + line(self.HEAD, "th") + "".join(line(cells, "td") for cells in self.cells()) + "</table>"
 
 
-def _error(outputs, first):
-    """The largest distance of any output; NaN is as far away as it gets."""
-    largest = 0.0
-    for name, right in first.items():
-        if name not in outputs:
-            continue  # some rungs leave out what others have on the way
-        distance = numpy.abs(numpy.asarray(outputs[name], float) - numpy.asarray(right, float))
-        largest = max(largest, float(numpy.nan_to_num(distance, nan=numpy.inf).max(initial=0)))
-    return largest
+def _comparison(call):
+    with as_called(call.names, call.sizes):
+        return _core.Comparison(call.ladder, call.problem, call.arrays, call.rulebook and call.rulebook._core)
 
 
 def compare(function, *arguments, rungs=None, where=None, **options):
     """Runs all rungs on the same arguments: compare(convladder.conv2d, x, w, pad=1).
 
     rungs: a name or several, if not all. where: a place, or several; all that are there without it.
-    Each result is compared with that of the first rung in the table, which is the definition. Tensors on a GPU are copied:
-    this is for comparing.
+    Each result is compared with the definition in double precision, as the command `compare` does it. Tensors on a GPU are
+    copied: this is for comparing.
     """
     if not hasattr(function, "prepare"):
         raise refused("function", function, "it must be one of this module, such as convladder.conv2d")
@@ -74,19 +69,17 @@ def compare(function, *arguments, rungs=None, where=None, **options):
     if wanted is not None:
         with as_called({"rung": "rungs"}):
             wanted = {full_name(call.ladder, name) for name in wanted}
-    table, first = Table(), None
+    table, comparison = Table(), None
     for row in _table():
         if row["ladder"] != call.ladder or (wanted is not None and row["name"] not in wanted):
             continue
         for place in (place for place in row["where"] if place in places):
-            why = _core.declines(call.ladder, row["name"], place, call.problem)
-            if why is not None:
-                table.append(Row(row["name"], place, "declined", None, None, why))
-                continue
-            outputs = run(call, row["name"], place)
-            first = first or outputs
-            time = next(iter(outputs.values())).milliseconds
-            table.append(Row(row["name"], place, "ran", _error(outputs, first), time))
+            comparison = comparison or _comparison(call)
+            found = comparison.run(row["name"], place)
+            status = found["status"] if found["status"] == "declined" else "ran"
+            numbers = (found["max_error"], found["milliseconds"]) if found["ran"] else (None, None)
+            table.append(Row(row["name"], place, status, *numbers, found["reason"],
+                             None if status == "declined" else found["status"], found["remark"]))
     if not table:
         raise _core.BadInput(f"rungs = {shown(rungs)}: none of them runs in {', '.join(places)} here")
     return table

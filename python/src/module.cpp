@@ -174,6 +174,49 @@ std::pair<nb::dict, double> run(const std::string& ladder_name, const std::strin
   return {outputs, done.milliseconds};
 }
 
+/// Arrays of a caller, and the right answer, which any number of rungs are compared with.
+class Comparing {
+ public:
+  /// @param book of a sparse problem; else null
+  Comparing(const std::string& ladder_name, const Problem& problem, const Given& given,
+            const Rulebook* book) {
+    const Ladder& of = ladder(ladder_name);
+    Arrays inputs = inputs_of(of, problem, given, book);
+    std::ranges::for_each(of.signature(problem).outputs, require_possible);
+    const nb::gil_scoped_release others_run;
+    comparison_ = interruptible([&of, problem, inputs = std::move(inputs)]() mutable {
+      return std::make_shared<const Comparison>(of, problem, Data::real, std::move(inputs),
+                                                Roundings::any);
+    });
+    require_float_range(*comparison_);
+  }
+
+  /// What became of a rung: a dictionary of Outcome's members.
+  nb::dict run(const std::string& rung_name, const std::string& place) const {
+    const Rung& rung = rung_named(comparison_->ladder(), rung_name);
+    const Where where = where_named(place);
+    code_of(rung, where);
+    Outcome outcome;
+    {
+      const nb::gil_scoped_release others_run;
+      outcome = interruptible([&rung, where, comparison = comparison_] {
+        return comparison->run(rung, where, {.alone = false});
+      });
+    }
+    nb::dict row;
+    row["status"] = name_of(outcome.status);
+    row["reason"] = outcome.reason;
+    row["remark"] = outcome.remark;
+    row["ran"] = outcome.ran;
+    row["max_error"] = outcome.max_error;
+    row["milliseconds"] = outcome.milliseconds;
+    return row;
+  }
+
+ private:
+  std::shared_ptr<const Comparison> comparison_;
+};
+
 }  // namespace
 }  // namespace convladder::python
 
@@ -204,6 +247,10 @@ where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
          const Rulebook* book) { python::inputs_of(ladder(name), problem, given, book); },
       "ladder"_a, "problem"_a, "arrays"_a, "rulebook"_a.none());
   module.def("ranked_rungs", &python::ranked_names, "ladder"_a, "problem"_a, "allow_transforms"_a);
+  nb::class_<python::Comparing>(module, "Comparison")
+      .def(nb::init<const std::string&, const Problem&, const python::Given&, const Rulebook*>(),
+           "ladder"_a, "problem"_a, "arrays"_a, "rulebook"_a.none())
+      .def("run", &python::Comparing::run, "rung"_a, "where"_a);
   module.def("run", &python::run, "ladder"_a, "rung"_a, "where"_a, "problem"_a, "arrays"_a,
              "rulebook"_a.none());
 }

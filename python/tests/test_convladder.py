@@ -455,6 +455,35 @@ class Calls(unittest.TestCase):
         self.assertIn("direct_tiled", str(table))
         self.assertIn("<table>", table._repr_html_())
 
+    def test_compare_says_what_the_command_says(self):
+        a, b = numpy.full((1, 200), .1, "f4"), numpy.ones((200, 4), "f4")
+        table = convladder.compare(convladder.gemm, a, b)
+        self.assertEqual({row.verdict for row in table if row.status == "ran"}, {"agrees"})
+        self.assertEqual({row.remark for row in table}, {"", "roundings add up"})
+        self.assertIn("agrees: roundings add up", str(table))
+        x = numpy.copysign(numpy.full((1, 2, 16, 16), 1e38, "f4"), whole_numbers((1, 2, 16, 16), 1))
+        reasons = {row.rung.rpartition("/")[2]: row.reason for row in
+                   convladder.compare(convladder.conv2d, x, numpy.full((2, 2, 3, 3), 1e-3, "f4"))}
+        self.assertEqual(reasons["winograd_4x4"], "these values overflow its transform")
+        self.assertEqual(reasons["direct"], "")
+        x = numpy.ones((1, 1, 8, 8), "f4")
+        x[0, 0, 2, 3] = numpy.nan
+        table = convladder.compare(convladder.conv2d, x, numpy.ones((1, 1, 3, 3), "f4"), pad=1)
+        self.assertEqual({row.verdict for row in table}, {None, "agrees"})
+        with self.assertRaisesRegex(convladder.BadInput, "too large"):
+            convladder.compare(convladder.gemm, numpy.full((2, 9), 3e38, "f4"), numpy.ones((9, 2), "f4"))
+
+    def test_compare_takes_every_function(self):
+        for name, arguments in examples().items():
+            function = getattr(convladder, name)
+            if not hasattr(function, "prepare"):
+                continue  # it makes a rulebook
+            with self.subTest(name):
+                arguments = {key: value for key, value in arguments.items() if key not in ("rung", "where")}
+                table = convladder.compare(function, **arguments)
+                self.assertIn("agrees", {row.verdict for row in table})
+                self.assertEqual([row for row in table if row.verdict == "differs"], [])
+
     def test_the_stub_has_the_functions_parameters(self):
         path = pathlib.Path(convladder.__file__).parent / "__init__.pyi"
         stub = {node.name: node for node in ast.parse(path.read_text()).body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
