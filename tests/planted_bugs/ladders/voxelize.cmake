@@ -6,8 +6,8 @@ planted_bug(voxels_as_they_come
 
 planted_bug(sum_in_float
   RUNG cpu_reference/voxelize/sorted_points
-  FIND [==[double sum = 0;]==]
-  REPLACE [==[float sum = 0;]==]
+  FIND [==[sum += double{arrays.points[sorted[i].second * columns + c]};]==]
+  REPLACE [==[sum = static_cast<float>(sum + double{arrays.points[sorted[i].second * columns + c]});]==]
   TEACHES "far from the origin, or of many points, a sum in float has no digits left for its next term")
 
 planted_bug(points_without_a_voxel_are_a_run
