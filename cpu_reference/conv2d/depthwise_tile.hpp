@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
@@ -19,16 +20,22 @@ struct Range {
   int begin, end;
 };
 inline Range range_inside(int W, int w, int stride, int count) {
+  if (w >= 0 && w + std::int64_t{count - 1} * stride < W) return {0, count};  // without a division
   const int begin = w >= 0 ? 0 : ceil_div(-w, stride);
   const int end = w >= W ? 0 : (W - 1 - w) / stride + 1;
   return {begin, std::min(end, count)};
 }
 
-/// Copies row[0], row[stride] ... as floats, `count` in all: none if that is negative.
+/// Copies row[0], row[stride] ... as floats, `count` in all.
 template <class T>
 void copy_strided(const T* row, int stride, int count, float* to) {
-  if (stride == 1) {  // this form and the next are apart: only they are worth vector loads
-    for (int j = 0; j < count; ++j) to[j] = to_float(row[j]);
+  // Steps of 1 and 2 are apart, because only they are worth vector loads.
+  if (stride == 1) {
+    if constexpr (std::is_same_v<T, float>) {
+      std::copy_n(row, count, to);  // the C library's copy, with the CPU's widest registers
+    } else {
+      for (int j = 0; j < count; ++j) to[j] = to_float(row[j]);
+    }
   } else if (stride == 2) {
     for (int j = 0; j < count; ++j) to[j] = to_float(row[2 * std::int64_t{j}]);
   } else {
