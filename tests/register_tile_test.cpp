@@ -103,9 +103,9 @@ TEST_CASE("taps of a plane, with registers of four floats, of eight and of sixte
   conv2d::DepthwiseTile tile = {};
   tile.columns = 48;
   tile.offsets = {0, 3, 52, 107};
-  constexpr int kRows = 3, kTaps = 4, kStep = 70;
+  constexpr int kRows = 7, kTaps = 4, kStep = 70;  // rows by fours, by twos and one
   std::mt19937 random(5);
-  const std::vector<float> inputs = draw(random, 400), weights = draw(random, kTaps);
+  const std::vector<float> inputs = draw(random, 600), weights = draw(random, kTaps);
   std::vector<float> right;
   for (int p = 0; p < kRows; ++p) {
     for (int q = 0; q < tile.columns; ++q) {

@@ -107,28 +107,48 @@ void copy_inputs(const Conv2dProblem& conv, const DepthwiseTile& tile, const T* 
   }
 }
 
-/// As weighted_sums().
+/// As weighted_sums(), for kRows rows.
+template <int kLanes, int kRows>
+[[gnu::always_inline]] inline void add_taps_of_rows(const DepthwiseTile& tile, const float* inputs,
+                                                    std::int64_t step, const float* weights,
+                                                    int taps, float* sums) {
+  using Vector [[gnu::vector_size(sizeof(float) * kLanes)]] = float;
+  constexpr int kVectors = DepthwiseTile::kTogether / kLanes;
+  for (int q = 0; q < tile.columns; q += DepthwiseTile::kTogether) {
+    Vector sum[kRows][kVectors] = {};
+    for (int tap = 0; tap < taps; ++tap) {
+      const float* from = inputs + q + tile.offsets[static_cast<std::size_t>(tap)];
+      for (int p = 0; p < kRows; ++p) {
+        for (int v = 0; v < kVectors; ++v) {
+          Vector neighbours;
+          std::memcpy(&neighbours, from + p * step + v * kLanes, sizeof neighbours);
+          sum[p][v] += weights[tap] * neighbours;
+        }
+      }
+    }
+    for (int p = 0; p < kRows; ++p) {
+      for (int v = 0; v < kVectors; ++v)
+        std::memcpy(sums + p * tile.columns + q + v * kLanes, &sum[p][v], sizeof sum[p][v]);
+    }
+  }
+}
+
+/// As weighted_sums(). Four registers of sums at a time, so that additions need not wait for one
+/// another: of four rows, of two or of one.
 /// @tparam kLanes floats of a vector register
 template <int kLanes>
 [[gnu::always_inline]] inline void add_taps(const DepthwiseTile& tile, const float* inputs,
                                             std::int64_t step, const float* weights, int taps,
                                             int rows, float* sums) {
-  using Vector [[gnu::vector_size(sizeof(float) * kLanes)]] = float;
-  constexpr int kVectors = DepthwiseTile::kTogether / kLanes;
-  for (int p = 0; p < rows; ++p) {
-    for (int q = 0; q < tile.columns; q += DepthwiseTile::kTogether) {
-      Vector sum[kVectors] = {};
-      for (int tap = 0; tap < taps; ++tap) {
-        const float* from = inputs + p * step + q + tile.offsets[static_cast<std::size_t>(tap)];
-        for (int v = 0; v < kVectors; ++v) {
-          Vector neighbours;
-          std::memcpy(&neighbours, from + v * kLanes, sizeof neighbours);
-          sum[v] += weights[tap] * neighbours;
-        }
-      }
-      for (int v = 0; v < kVectors; ++v)
-        std::memcpy(sums + p * tile.columns + q + v * kLanes, &sum[v], sizeof sum[v]);
-    }
+  constexpr int kRows = 4 * kLanes / DepthwiseTile::kTogether;
+  int p = 0;
+  for (; p + kRows <= rows; p += kRows) {
+    add_taps_of_rows<kLanes, kRows>(tile, inputs + p * step, step, weights, taps,
+                                    sums + p * tile.columns);
+  }
+  for (; p < rows; ++p) {
+    add_taps_of_rows<kLanes, 1>(tile, inputs + p * step, step, weights, taps,
+                                sums + p * tile.columns);
   }
 }
 
