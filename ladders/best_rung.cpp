@@ -35,9 +35,14 @@ Counts counts_of(const Conv2dProblem& conv) {
   const double plane = product({1.0 * conv.H, 1.0 * conv.W});
   const double planes =
       conv.N * (1.0 * conv.C + conv.K) + product({1.0 * conv.C, 1.0 * conv.K}) / conv.groups;
-  return {.products = pixels * taps * conv.K,
-          .tiles = rounded_up(pixels, 16) * taps * conv.groups *
-                   rounded_up(1.0 * conv.K / conv.groups, 6),
+  const double products = pixels * taps * conv.K;
+  // Of a group, with 25 for each column that is copied. A depthwise convolution, unless its filter
+  // is large, is no product: each of its multiply-adds takes as long as four
+  // (cpu_reference/conv2d/depthwise_tile.hpp).
+  const double rows = rounded_up(1.0 * conv.K / conv.groups, 6) + 25;
+  const bool depthwise = conv.C == conv.groups && taps <= 128;
+  return {.products = products,
+          .tiles = depthwise ? 4 * products : rounded_up(pixels, 16) * taps * conv.groups * rows,
           .columns = pixels * taps * conv.groups,
           .passes = planes * plane * std::log2(2 + plane)};
 }
@@ -115,20 +120,20 @@ constexpr double kStartNanoseconds = 1000;  // of any rung
 /// several shapes. A new rung of C++ gets its row here.
 const std::map<std::string_view, Costs>& costs_of_rungs() {
   static const std::map<std::string_view, Costs> costs = {
-      {"cpu_reference/conv2d/direct", {.product = 1.6, .element = 1}},
-      {"cpu_reference/conv2d/reordered", {.product = 0.65, .element = 1}},
-      {"cpu_reference/conv2d/im2col_gemm", {.product = 0.07, .column = 0.85, .element = 1}},
-      {"cpu_reference/conv2d/implicit_gemm", {.product = 0.9, .column = 5.5, .element = 1}},
-      {"cpu_reference/conv2d/im2col_gemm_blocked", {.tile = 0.018, .column = 0.75, .element = 1}},
-      {"cpu_reference/conv2d/winograd_1d", {.product = 0.8, .element = 2}},
-      {"cpu_reference/conv2d/winograd_2x2", {.product = 1.1, .element = 4}},
-      {"cpu_reference/conv2d/winograd_4x4", {.product = 1.5, .element = 8}},
-      {"cpu_reference/conv2d/winograd_points", {.product = 1.5, .element = 8}},
-      {"cpu_reference/conv2d/winograd_complex", {.product = 1.7, .element = 8}},
-      {"cpu_reference/conv2d/winograd_pieces", {.product = 0.8, .element = 2}},
-      {"cpu_reference/conv2d/fft_whole", {.pass = 3, .element = 1}},
-      {"cpu_reference/conv2d/fft_tiles", {.pass = 1.5, .element = 1}},
-      {"cpu_reference/conv2d/fft_tile_pairs", {.pass = 1, .element = 1}},
+      {"cpu_reference/conv2d/direct", {.product = 1, .element = 1}},
+      {"cpu_reference/conv2d/reordered", {.product = 0.1, .element = 0.15}},
+      {"cpu_reference/conv2d/im2col_gemm", {.product = 0.04, .column = 0.5, .element = 0.15}},
+      {"cpu_reference/conv2d/implicit_gemm", {.product = 0.15, .column = 3.8, .element = 0.15}},
+      {"cpu_reference/conv2d/im2col_gemm_blocked", {.tile = 0.008, .element = 0.3}},
+      {"cpu_reference/conv2d/winograd_1d", {.product = 0.33, .element = 2}},
+      {"cpu_reference/conv2d/winograd_2x2", {.product = 0.8, .element = 4}},
+      {"cpu_reference/conv2d/winograd_4x4", {.product = 0.85, .element = 8}},
+      {"cpu_reference/conv2d/winograd_points", {.product = 0.85, .element = 8}},
+      {"cpu_reference/conv2d/winograd_complex", {.product = 0.95, .element = 8}},
+      {"cpu_reference/conv2d/winograd_pieces", {.product = 0.33, .element = 2}},
+      {"cpu_reference/conv2d/fft_whole", {.pass = 2, .element = 1}},
+      {"cpu_reference/conv2d/fft_tiles", {.pass = 0.8, .element = 1}},
+      {"cpu_reference/conv2d/fft_tile_pairs", {.pass = 0.45, .element = 1}},
       {"cpu_reference/conv2d_dgrad/direct", {.product = 2.8, .element = 1}},
       {"cpu_reference/conv2d_dgrad/gemm_col2im", {.product = 0.07, .column = 2, .element = 1}},
       {"cpu_reference/conv2d_wgrad/direct", {.product = 1.1, .element = 1}},
@@ -136,8 +141,8 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
       {"cpu_reference/conv2d_wgrad/winograd_2x2", {.product = 0.3, .element = 4}},
       {"cpu_reference/conv2d_wgrad/winograd", {.product = 0.07, .element = 4}},
       {"cpu_reference/gemm/triple_loop", {.product = 1.2, .element = 1}},
-      {"cpu_reference/gemm/eigen", {.product = 0.085, .element = 0.3}},
-      {"cpu_reference/gemm/blocked", {.tile = 0.02, .column = 0.9, .element = 0.3}},
+      {"cpu_reference/gemm/eigen", {.product = 0.07, .element = 0.15}},
+      {"cpu_reference/gemm/blocked", {.tile = 0.01, .column = 0.4, .element = 0.15}},
       {"cpu_reference/im2col/im2col", {.element = 0.6}},
       {"cpu_reference/im2col/im2row", {.element = 0.6}},
       {"cpu_reference/col2im/col2im", {.element = 0.7}},

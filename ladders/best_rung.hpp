@@ -12,8 +12,9 @@ namespace convladder {
 
 /// How long a C++ rung is expected to take on the CPU, in seconds: what it counts in the problem
 /// (products, elements, columns ...) times the cost of each, which was measured on two cores of an
-/// AMD EPYC with AVX2. Other machines differ by a factor that is about the same for all rungs.
-/// Empty for CUDA rungs, and for a rung that was never measured.
+/// AMD EPYC, of conv2d and gemm on one with AVX-512. Other machines differ by a factor that is
+/// about the same for all rungs of a ladder. Empty for CUDA rungs, and for a rung that was never
+/// measured.
 std::optional<double> expected_seconds(const Ladder& ladder, const Rung& rung,
                                        const Problem& problem);
 

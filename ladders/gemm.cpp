@@ -23,7 +23,7 @@ convladder::Ladder convladder::gemm_ladder() {
                          "a library's product: register blocks, packed panels, vectors")),
           branch("cpu_reference/gemm/eigen",
                  CPU_ROW(cpu_reference, gemm, blocked, "cpu_reference/gemm/triple_loop",
-                         "packed blocks in the caches, 6 x 16 accumulators in vector registers")),
+                         "packed blocks in the caches, 6 x 32 accumulators in vector registers")),
           CUDA_ROW(cuda_naive, gemm, direct, "cpu_reference/gemm/triple_loop",
                    "one thread an element of c"),
           CUDA_ROW(cuda_optimized, gemm, tiled, "cuda_naive/gemm/direct",

@@ -88,7 +88,14 @@ TEST_CASE("the best rung of a layer, of a product, of a transform") {
   CHECK(best("conv2d", layer(8, 64, 56, 64, 3)) == "cpu_reference/conv2d/im2col_gemm_blocked");
   CHECK(best("conv2d", layer(1, 512, 7, 512, 3)) == "cpu_reference/conv2d/im2col_gemm_blocked");
   CHECK(best("conv2d", layer(8, 256, 56, 64, 1)) == "cpu_reference/conv2d/im2col_gemm_blocked");
-  CHECK(best("conv2d", layer(1, 64, 112, 64, 3, 64)) == "cpu_reference/conv2d/reordered");
+  for (const int N : {1, 8}) {
+    CHECK(best("conv2d", layer(N, 64, 112, 64, 3, 64)) ==
+          "cpu_reference/conv2d/im2col_gemm_blocked");
+    CHECK(best("conv2d", layer(N, 512, 14, 512, 5, 512)) ==
+          "cpu_reference/conv2d/im2col_gemm_blocked");
+  }
+  // Depthwise, of more taps than a tile has.
+  CHECK(best("conv2d", layer(1, 8, 40, 8, 13, 8)) == "cpu_reference/conv2d/reordered");
   Conv2dProblem half = layer(2, 32, 56, 32, 3);
   half.dtype = DType::f16;
   CHECK(best("conv2d", half) == "cpu_reference/conv2d/im2col_gemm_blocked");

@@ -193,11 +193,14 @@ TEST_CASE("text tells any two floats apart") {
 }
 
 TEST_CASE("parallel_for visits each index once") {
-  for (const int count : {0, 1, 2, 1000}) {
-    std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
-    parallel_for(count, [&](std::int64_t i) { ++visits[static_cast<std::size_t>(i)]; });
-    for (const auto& visit : visits) CHECK(visit == 1);
-    CHECK(visits.size() == static_cast<std::size_t>(count));
+  for (const double nanoseconds : {0.0, 1e9}) {  // nothing is known; threads start at once
+    for (const int count : {0, 1, 2, 1000}) {
+      std::vector<std::atomic<int>> visits(static_cast<std::size_t>(count));
+      const auto visit_one = [&](std::int64_t i) { ++visits[static_cast<std::size_t>(i)]; };
+      parallel_for(count, visit_one, nanoseconds);
+      for (const auto& visit : visits) CHECK(visit == 1);
+      CHECK(visits.size() == static_cast<std::size_t>(count));
+    }
   }
 }
 

@@ -1,6 +1,6 @@
 /// @file blocked.cpp
-/// @brief gemm, cache blocking and register tiling: each operand is packed once per block, and 6 x
-/// 16 accumulators stay in vector registers.
+/// @brief gemm, cache blocking and register tiling: b is packed once per block, and 6 x 32
+/// accumulators stay in vector registers.
 ///
 /// - Before: triple_loop.cpp
 ///
@@ -8,23 +8,26 @@
 /// down, and they are those of every fast product (Goto and van de Geijn, "Anatomy of
 /// high-performance matrix multiplication", 2008):
 ///
-///     c block   192 x 80    a core computes one at a time; its accumulators stay in the L2 cache
-///     b block   256 x 80    packed once for all rows of the c block: 80 KB, in the L2 cache
-///     tile        6 x 16    12 vector registers of 8 floats; per step along k two loads of b and
+///     c block   192 x 96    a core computes one at a time; its accumulators stay in the L2 cache
+///     b block   256 x 96    packed once for all rows of the c block: 96 KB, in the L2 cache
+///     tile        6 x 32    12 vector registers of 16 floats; per step along k two loads of b and
 ///                           six of a feed 12 vector multiply-adds
 ///
-///     a strip  k -> [ a0 a1 a2 a3 a4 a5 ]       b block  k -> [ 16 floats ] [ 16 ] ... 5 times
+///     a  six rows, each  k -> [ 1 float ]       b block  k -> [ 32 floats ] [ 32 ] [ 32 ]
 ///
-/// a is packed into strips of six rows, in the order in which the innermost loop loads it.
-/// Operands of 16 and 8 bits become floats as they are packed; the loops are the same.
+/// Registers of 16 floats need AVX-512. With AVX2 they hold 8 floats and the tile is 6 x 16, with
+/// SSE2 4 and 6 x 8; the program asks the CPU. The innermost loop reads one float of each row of a
+/// at a time, and a row along memory: a needs no packed copy. Operands of 16 and 8 bits become
+/// floats first; the loops are the same. A product with few blocks for the number of cores has
+/// blocks of fewer rows.
 ///
-/// **Expect.** More than half of the core's peak (with FMA 16 multiply-adds a cycle), on all cores:
-/// a multiply-add costs 2 / 3 of a vector load per 8, where the triple loop pays two loads each.
-/// **Costs.** Workspace for a, packed: as many floats as a has, rounded up to six rows. Columns are
-/// padded to 16 and rows to 6: a product with one column does 16 times the work. The order of
-/// summation is its own, and a fused multiply-add rounds once where the loops round twice.
-/// **Try.** Make the tile 4 x 24, or 8 x 16. Which of them needs more than 16 registers, and what
-/// does that cost?
+/// **Expect.** More than half of the core's peak (with AVX-512 up to 32 multiply-adds a cycle), on
+/// all cores: a vector multiply-add costs 2 / 3 of a load, where the triple loop pays two each.
+/// **Costs.** Workspace for a as floats, if it has another type. Columns are padded to 16 and rows
+/// to 6: a product with one column does 16 times the work. The order of summation is its own, and a
+/// fused multiply-add rounds once where the loops round twice.
+/// **Try.** Make the tile 4 x 48, or 8 x 32. Which of them needs more than the 16 registers of
+/// AVX2, and what does that cost?
 #include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
@@ -36,7 +39,7 @@ namespace convladder::cpu_reference::gemm {
 namespace {
 
 std::size_t workspace_bytes(const GemmProblem& gemm) {
-  return static_cast<std::size_t>(strip_floats(gemm.M, gemm.K)) * sizeof(float);
+  return bytes_as_floats(gemm.dtype, checked_product({gemm.M, gemm.K}, "elements of a"));
 }
 
 /// a [M][K], b [K][N], bias [N] or null, c [M][N].
@@ -46,14 +49,15 @@ void run_as(const GemmProblem& gemm, const GemmArrays& arrays, const Context& co
   const float* bias = arrays.bias;
   ProductOf<T>* c = arrays.c;
   const std::int64_t M = gemm.M, N = gemm.N, K = gemm.K;
-  float* strips = context.workspace_as<float>();
-  pack_strips<T>(arrays.a, M, K, strips);
+  const float* a = as_floats<T>(arrays.a, M * K, context.workspace_as<float>());
 
-  const std::int64_t blocks_down = ceil_div<std::int64_t>(M, kBlockRows);
-  parallel_for(blocks_down * ceil_div<std::int64_t>(N, kBlockColumns), [&](std::int64_t block) {
-    const std::int64_t m0 = block % blocks_down * kBlockRows;
+  const std::int64_t blocks_across = ceil_div<std::int64_t>(N, kBlockColumns);
+  const int most_rows = block_rows(M, blocks_across);
+  const std::int64_t blocks_down = ceil_div<std::int64_t>(M, most_rows);
+  const auto compute = [&](std::int64_t block) {
+    const std::int64_t m0 = block % blocks_down * most_rows;
     const std::int64_t n0 = block / blocks_down * kBlockColumns;
-    const auto rows = static_cast<int>(std::min<std::int64_t>(M - m0, kBlockRows));
+    const auto rows = static_cast<int>(std::min<std::int64_t>(M - m0, most_rows));
     const auto columns = static_cast<int>(std::min<std::int64_t>(N - n0, kBlockColumns));
     const auto pack = [&](std::int64_t k, std::int64_t depth, float* to) {
       for (std::int64_t end = k + depth; k < end; ++k, to += kBlockColumns) {
@@ -61,13 +65,14 @@ void run_as(const GemmProblem& gemm, const GemmArrays& arrays, const Context& co
         std::fill(to + columns, to + rounded_up(columns, kTileColumns), 0.0f);
       }
     };
-    multiply_block(strips + m0 * K, rows, columns, K, pack, [&](int m, const float* sums) {
+    multiply_block(a + m0 * K, rows, columns, K, pack, [&](int m, const float* sums) {
       for (int n = 0; n < columns; ++n) {
         const float sum = gemm.finished(sums[n], bias ? bias[n0 + n] : 0.0f);
         c[(m0 + m) * N + n0 + n] = rounded_to<ProductOf<T>>(sum);
       }
     });
-  });
+  };
+  parallel_for(blocks_down * blocks_across, compute, kNanoseconds * gemm.M * gemm.N * gemm.K);
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {

@@ -2,57 +2,76 @@
 /// @brief The innermost loop of gemm/blocked.cpp: a tile of accumulators in vector registers.
 #include "cpu_reference/gemm/register_tile.hpp"
 
+#include <array>
 #include <cstring>
 
 namespace convladder::cpu_reference::gemm {
 namespace {
 
-/// As add_tile_product(), for 2 * kLanes columns: 12 registers hold the accumulators, two a row of
-/// b, and one a number of a in all lanes. That is 15 of the 16 registers of SSE and AVX.
+/// Where each row of the tile's part of a begins.
+using Rows = std::array<const float*, kTileRows>;
+
+/// As add_tile_product(), for kVectors * kLanes columns. With two vectors a row, 12 registers hold
+/// the accumulators, two a row of b, and one a number of a in all lanes. That is 15 of the 16
+/// registers of SSE and AVX.
 /// @tparam kLanes floats of a register
-template <int kLanes>
-[[gnu::always_inline]] inline void add_product(const float* strip, const float* b,
-                                               std::int64_t depth, float* sums) {
+/// @tparam kVectors registers of a row of the tile
+template <int kLanes, int kVectors>
+[[gnu::always_inline]] inline void add_product(const Rows& a, const float* b, std::int64_t depth,
+                                               float* sums) {
   using Vector [[gnu::vector_size(sizeof(float) * kLanes)]] = float;
-  Vector tile[kTileRows][2];
-  for (int m = 0; m < kTileRows; ++m)
-    std::memcpy(tile[m], sums + m * kBlockColumns, sizeof tile[m]);
-  for (std::int64_t k = 0; k < depth; ++k, strip += kTileRows, b += kBlockColumns) {
-    Vector left, right;
-    std::memcpy(&left, b, sizeof left);
-    std::memcpy(&right, b + kLanes, sizeof right);
+  Vector tile[kTileRows][kVectors];
+  for (int m = 0; m < kTileRows; ++m) {
+    for (int v = 0; v < kVectors; ++v)
+      std::memcpy(&tile[m][v], sums + m * kBlockColumns + v * kLanes, sizeof(Vector));
+  }
+  for (std::int64_t k = 0; k < depth; ++k, b += kBlockColumns) {
+    Vector row[kVectors];
+    for (int v = 0; v < kVectors; ++v) std::memcpy(&row[v], b + v * kLanes, sizeof(Vector));
     for (int m = 0; m < kTileRows; ++m) {
-      tile[m][0] += strip[m] * left;
-      tile[m][1] += strip[m] * right;
+      for (int v = 0; v < kVectors; ++v) tile[m][v] += a[m][k] * row[v];
     }
   }
-  for (int m = 0; m < kTileRows; ++m)
-    std::memcpy(sums + m * kBlockColumns, tile[m], sizeof tile[m]);
+  for (int m = 0; m < kTileRows; ++m) {
+    for (int v = 0; v < kVectors; ++v)
+      std::memcpy(sums + m * kBlockColumns + v * kLanes, &tile[m][v], sizeof(Vector));
+  }
 }
 
 /// What every CPU has that the program is compiled for: on x86-64 SSE2, on AArch64 NEON.
-void with_four_lanes(const float* strip, const float* b, std::int64_t depth, float* sums) {
-  add_product<4>(strip, b, depth, sums);
-  add_product<4>(strip, b + 8, depth, sums + 8);
+void with_four_lanes(const Rows& a, const float* b, int columns, std::int64_t depth, float* sums) {
+  for (int n = 0; n < columns; n += 8) add_product<4, 2>(a, b + n, depth, sums + n);
 }
 
 #ifdef __x86_64__
-[[gnu::target("fma")]] void with_eight_lanes(const float* strip, const float* b, std::int64_t depth,
-                                             float* sums) {
-  add_product<8>(strip, b, depth, sums);
+[[gnu::target("fma")]] void with_eight_lanes(const Rows& a, const float* b, int columns,
+                                             std::int64_t depth, float* sums) {
+  for (int n = 0; n < columns; n += 16) add_product<8, 2>(a, b + n, depth, sums + n);
+}
+
+[[gnu::target("avx512f")]] void with_sixteen_lanes(const Rows& a, const float* b, int columns,
+                                                   std::int64_t depth, float* sums) {
+  if (columns == kWideTile) return add_product<16, 2>(a, b, depth, sums);
+  add_product<16, 1>(a, b, depth, sums);
 }
 #endif
 
 }  // namespace
 
-void add_tile_product(const float* strip, const float* b, std::int64_t depth, float* sums) {
+void add_tile_product(const float* a, std::int64_t row_step, int rows, const float* b, int columns,
+                      std::int64_t depth, float* sums) {
+  Rows row;
+  for (int m = 0; m < kTileRows; ++m) row[m] = a + std::min(m, rows - 1) * row_step;
 #ifdef __x86_64__
-  // Of 2013 or newer: registers of eight floats, and a multiplication and an addition at once. The
-  // program asks once and not the compiler, so that one program runs on every CPU.
+  // A multiplication and an addition at once: with registers of 8 floats since 2013, of 16 floats
+  // on servers since 2017. The program asks once and not the compiler, so that one program runs on
+  // every CPU.
+  static const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0;
   static const bool has_fma = __builtin_cpu_supports("fma") != 0;
-  if (has_fma) return with_eight_lanes(strip, b, depth, sums);
+  if (has_avx512) return with_sixteen_lanes(row, b, columns, depth, sums);
+  if (has_fma) return with_eight_lanes(row, b, columns, depth, sums);
 #endif
-  with_four_lanes(strip, b, depth, sums);
+  with_four_lanes(row, b, columns, depth, sums);
 }
 
 }  // namespace convladder::cpu_reference::gemm

@@ -86,6 +86,37 @@ std::vector<ConvTestProblem> choice_problems() {
       "cuda_optimized/conv2d_wgrad/depthwise");
   add("depthwise, rows that no window reads",
       P{.C = 2, .H = 20, .W = 8, .K = 2, .stride = {8, 1}, .groups = 2}, "conv2d_wgrad");
+  // In C++: tiles across and down, runs of a row for each remainder of a stride, and windows that
+  // no tile holds.
+  const std::string_view blocked = "cpu_reference/conv2d/im2col_gemm_blocked";
+  add("depthwise, multiplier 2, tiles across and down",
+      P{.N = 2, .H = 100, .W = 130, .K = 2, .R = 3, .S = 3, .pad = pad_all(1), .bias = true},
+      blocked);
+  add("depthwise, dilation beside a stride",
+      P{.C = 2,
+        .H = 9,
+        .W = 40,
+        .K = 2,
+        .R = 3,
+        .S = 5,
+        .pad = pad_all(4),
+        .stride = {2, 3},
+        .dilation = {2, 2},
+        .groups = 2},
+      blocked);
+  add("depthwise, a stride beyond the filter",
+      P{.C = 2, .H = 9, .W = 40, .K = 2, .R = 2, .S = 2, .stride = {5, 7}, .groups = 2}, blocked);
+  add("depthwise, 132 taps",
+      P{.C = 2, .H = 13, .W = 14, .K = 2, .R = 12, .S = 11, .pad = pad_all(2), .groups = 2},
+      blocked);
+  add("depthwise, a window higher than a tile",
+      P{.H = 610, .W = 3, .R = 2, .S = 2, .dilation = {600, 1}}, blocked);
+  add("depthwise, a window longer than a tile",
+      P{.H = 2, .W = 8200, .R = 1, .S = 2, .dilation = {1, 8195}}, blocked);
+  // Few pixels: blocks of fewer filters.
+  add("50 filters a block", P{.C = 5, .H = 3, .W = 3, .K = 197, .R = 2, .S = 2}, blocked);
+  add("1x1 filters, planes as rows across blocks",
+      P{.N = 2, .C = 3, .H = 11, .W = 13, .K = 7, .groups = 1, .bias = true}, blocked);
   // Planes are summed in more than two parts.
   add("depthwise, 228 planes of a filter",
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397},
