@@ -316,9 +316,7 @@ std::vector<ConvTestProblem> choice_problems() {
   // Two blocks for each tile.
   const auto in_two_blocks = [&](const std::string& name, const P& problem) {
     add("two blocks, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
-                         "cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_block_pairs",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};

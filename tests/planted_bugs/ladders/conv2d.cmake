@@ -511,21 +511,6 @@ planted_bug(rows_of_one_image_alone
   REPLACE [==[HOST_DEVICE int line() const { return row; }]==]
   TEACHES "images' rows take turns in a patch: an image's next row lies behind one row of each")
 
-planted_bug(sums_of_the_half_it_keeps
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks
-  FILE cuda_optimized/conv2d/shared_sums.cuh
-  WITH core/cuda/tensor_map.cu
-  FIND [==[constexpr int kSent = (1 - kKept) * kEights;]==]
-  REPLACE [==[constexpr int kSent = kKept * kEights;]==]
-  TEACHES "a block sends what the other one stores, and not what it stores itself")
-
-planted_bug(read_before_the_other_has_sent
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks
-  WITH core/cuda/tensor_map.cu
-  FIND [==[cooperative_groups::this_grid().sync();  // separates]==]
-  REPLACE [==[__syncthreads();  // separates]==]
-  TEACHES "a barrier of a block says nothing of the other one: what crosses blocks needs the grid's")
-
 planted_bug(sums_into_own_shared_memory
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs
   FILE cuda_optimized/conv2d/pair_sums.cuh
