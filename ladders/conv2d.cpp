@@ -129,10 +129,6 @@ convladder::Ladder convladder::conv2d_ladder() {
                    CUDA_ROW(cuda_optimized, conv2d, winograd_points,
                             "cuda_optimized/conv2d/winograd_4x4",
                             "the same products over points that round less: 1/2 for 2")),
-          branch("cuda_optimized/conv2d/winograd_4x4",
-                 winograd(4, CUDA_ROW(cuda_optimized, conv2d, winograd_chunks,
-                                      "cuda_optimized/conv2d/im2col_gemm_chunks",
-                                      "as many tiles at a time as the L2 cache keeps"))),
           branch(
               "cuda_optimized/conv2d/winograd_4x4",
               winograd(4, tf32(Tf32::parts,

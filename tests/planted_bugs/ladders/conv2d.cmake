@@ -453,13 +453,6 @@ planted_bug(a_fifteenth_for_fifteen
   REPLACE [==[return nearly;]==]
   TEACHES "a fifteenth is no float: what divides evenly must be divided, and whole numbers tell")
 
-planted_bug(winograd_first_chunk_again
-  RUNG cuda_optimized/conv2d/winograd_chunks
-  WITH cuda_optimized/conv2d/winograd_4x4.cu
-  FIND [==[launch_tiles_4x4(conv, product, first,]==]
-  REPLACE [==[launch_tiles_4x4(conv, product, 0,]==]
-  TEACHES "chunks are needed, also where a test's images are small")
-
 planted_bug(winograd_channels_beyond_the_group
   RUNG cuda_optimized/conv2d/winograd_fused
   FIND [==[const bool inside = left_ > 0 && (inside_]==]
