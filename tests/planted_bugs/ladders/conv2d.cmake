@@ -446,13 +446,6 @@ planted_bug(winograd_tile_stored_whole
   REPLACE [==[if (place.q < conv.Q) to[j]]==]
   TEACHES "a tile of 4 x 4 ends inside of y somewhere, and the next row begins there")
 
-planted_bug(a_fifteenth_for_fifteen
-  RUNG cuda_optimized/conv2d/winograd_points
-  FILE cuda_optimized/conv2d/winograd_half.cuh
-  FIND [==[return fmaf(fmaf(-15.0f, nearly, x), kInverse, nearly);]==]
-  REPLACE [==[return nearly;]==]
-  TEACHES "a fifteenth is no float: what divides evenly must be divided, and whole numbers tell")
-
 planted_bug(winograd_channels_beyond_the_group
   RUNG cuda_optimized/conv2d/winograd_fused
   FIND [==[const bool inside = left_ > 0 && (inside_]==]
