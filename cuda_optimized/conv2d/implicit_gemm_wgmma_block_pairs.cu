@@ -16,8 +16,8 @@
 /// The sums have 28 KB of their own beside the stages, so a block waits for these bytes and for
 /// nothing else. Each sum is of two numbers, whose order makes no difference.
 ///
-/// **Expect.** A block has 36 steps of 448 cycles, as B6 has by the rung before (13.5 us), and 28 KB
-/// from SM to SM take 2400 cycles at 12 bytes a cycle. B7 15.5 us.
+/// **Expect.** A block has 36 steps of 448 cycles, as B6 has by the rung before (13.5 us), and 28
+/// KB from SM to SM take 2400 cycles at 12 bytes a cycle. B7 15.5 us.
 /// @expect on --n 4 --c 128 --h 7 --w 7 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * (1 + 9) + 2 * 4 * 14 = 132, boxes of two blocks, and sums
 /// @expect launches 1

@@ -11,7 +11,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 inline constexpr int kHalfTileColumns = 112;  ///< Of a tile's columns, those that a block stores.
 inline constexpr int kSharedColumns = 2 * kHalfTileColumns;  ///< Of a tile.
 inline constexpr int kSumThreads = 128;                      ///< A warpgroup, which multiplies.
-inline constexpr int kPairEights = kHalfTileColumns / 8;  ///< Of columns, that a block sends.
+inline constexpr int kPairEights = kHalfTileColumns / 8;     ///< Of columns, that a block sends.
 /// Of what a block sends, and of its place in the other one's shared memory.
 inline constexpr int kPairBytes = kPairEights * kSumThreads * 16;
 

@@ -11,8 +11,8 @@
 ///     block 0   dy's channels 0 to 255      columns 112 ... 223  ->  shared memory of block 1
 ///     block 1   dy's channels 256 to 511    columns   0 ... 111  ->  shared memory of block 0
 ///
-/// Weights are the transposed operand A, as in the rung before. That `wgmma` reads them across costs
-/// nothing here, either: shared memory has time while it multiplies 224 columns.
+/// Weights are the transposed operand A, as in the rung before. That `wgmma` reads them across
+/// costs nothing here, either: shared memory has time while it multiplies 224 columns.
 ///
 /// **Expect.** The forward pass's time, for the same products: B7 15.5 us.
 /// @expect on --n 4 --c 64 --h 7 --w 7 --k 128 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
