@@ -8,15 +8,17 @@
 #include "core/error.hpp"
 #include "core/text.hpp"
 #include "ladders/ladders.hpp"
+#include "ladders/removed_rungs.hpp"
 
 namespace convladder::command {
 namespace {
 
-bool matches(const std::string& glob, const Rung& rung) {
-  return fnmatch(glob.c_str(), rung.name.c_str(), 0) == 0;  // * matches / too
+bool matches(const std::string& glob, const std::string& name) {
+  return fnmatch(glob.c_str(), name.c_str(), 0) == 0;  // * matches / too
 }
 
-/// The rung that somebody who wrote `glob` may have meant: by the whole name, or by its last word.
+/// The rung that somebody who wrote `glob` may have meant: the one to use in place of a removed
+/// rung, or the nearest by the whole name, or by its last word.
 std::string nearest_rung(const std::string& glob, const std::vector<const Ladder*>& ladders) {
   std::vector<std::string> names, words;
   for (const Ladder* ladder : ladders) {
@@ -24,6 +26,11 @@ std::string nearest_rung(const std::string& glob, const std::vector<const Ladder
       names.push_back(rung.name);
       words.push_back(rung.name.substr(rung.name.rfind('/') + 1));
     }
+  }
+  for (const RemovedRung& removed : removed_rungs()) {
+    const bool is_meant = matches(glob, removed.name) || removed.name.ends_with("/" + glob);
+    const bool is_there = std::find(names.begin(), names.end(), removed.instead) != names.end();
+    if (is_meant && is_there) return removed.instead;
   }
   if (glob.find('/') != std::string::npos) return nearest(glob, names);
   const auto word = std::find(words.begin(), words.end(), nearest(glob, words));
@@ -60,7 +67,7 @@ Selection::Selection(const Options& options, const std::vector<const Ladder*>& l
   for (const std::string& glob : globs_) {
     const bool found = std::any_of(ladders.begin(), ladders.end(), [&](const Ladder* ladder) {
       return std::any_of(ladder->rungs.begin(), ladder->rungs.end(),
-                         [&](const Rung& rung) { return matches(glob, rung); });
+                         [&](const Rung& rung) { return matches(glob, rung.name); });
     });
     if (found) continue;
     throw BadInput(text("rung = ", glob, ": matches no rung of ",
@@ -85,7 +92,7 @@ std::vector<Seat> Selection::seats(const Ladder& ladder) const {
   for (const Rung& rung : ladder.rungs) {
     const bool chosen =
         globs_.empty() || std::any_of(globs_.begin(), globs_.end(),
-                                      [&](const auto& glob) { return matches(glob, rung); });
+                                      [&](const auto& glob) { return matches(glob, rung.name); });
     if (!chosen) continue;
     for (const Where where : kEverywhere) {
       const bool asked = std::find(places_.begin(), places_.end(), where) != places_.end();

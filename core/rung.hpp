@@ -75,7 +75,6 @@ constexpr const char* name_of(RungKind kind) {
 /// Which points F(4 x 4, 3 x 3) has beside 0, 1, -1 and infinity.
 enum class WinogradPoints {
   two,       ///< 2 and -2
-  half,      ///< 1/2 and -2
   imaginary  ///< i and -i
 };
 

@@ -128,7 +128,6 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
       {"cpu_reference/conv2d/winograd_1d", {.product = 0.33, .element = 2}},
       {"cpu_reference/conv2d/winograd_2x2", {.product = 0.8, .element = 4}},
       {"cpu_reference/conv2d/winograd_4x4", {.product = 0.85, .element = 8}},
-      {"cpu_reference/conv2d/winograd_points", {.product = 0.85, .element = 8}},
       {"cpu_reference/conv2d/winograd_complex", {.product = 0.95, .element = 8}},
       {"cpu_reference/conv2d/winograd_pieces", {.product = 0.33, .element = 2}},
       {"cpu_reference/conv2d/fft_whole", {.pass = 2, .element = 1}},

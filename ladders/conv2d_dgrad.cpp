@@ -92,15 +92,10 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
                        "a patch of dy is brought once for all taps; channels are wgmma's rows"))),
           branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_two_blocks,
+                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs,
                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                          "two blocks share the sums of a tile, and exchange halves of them")),
-          branch(
-              "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
-              CUDA_ROW(
-                  cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs,
-                  "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
-                  "the two blocks are a cluster: halves of sums go straight into shared memory")),
+                          "split-K over a cluster: two blocks share a tile's sums, and exchange "
+                          "halves of them through distributed shared memory")),
           branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles,
                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",

@@ -22,7 +22,6 @@ CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf3
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches)
-CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_two_blocks)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles)
 CUDA_RUNG(Conv2dDgradArrays, cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters)

@@ -57,25 +57,6 @@ Transforms transforms_of(WinogradTile tile) {
     return {.a = {{{1, 1, 1, 0}, {0, 1, 1, 1}}},
             .b = {{{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}}},
             .g = {{{1, 0, 0}, {.5, .5, .5}, {.5, .5, .5}, {0, 0, 1}}}};
-  if (tile == WinogradTile(4, WinogradPoints::half)) {
-    const double third = 1.0 / 3, small = 1.0 / 15;
-    return {.a = {{{1, 1, 1, 1, 1, 0},
-                   {0, 1, 1, .5, 2, 0},
-                   {0, 1, 1, .25, 4, 0},
-                   {0, 1, 1, .125, 8, 1}}},
-            .b = {{{1, 1.5, 2, 1.5, 1, 0},
-                   {0, 1, .5, 2.5, 1, 0},
-                   {0, 1, 2.5, .5, 1, 0},
-                   {0, 2, 1, 2, 1, 0},
-                   {0, .5, 1, .5, 1, 0},
-                   {0, 1, 1.5, 2, 1.5, 1}}},
-            .g = {{{1, 0, 0},
-                   {third, third, third},
-                   {third, third, third},
-                   {16 * small, 8 * small, 4 * small},
-                   {small, 2 * small, 4 * small},
-                   {0, 0, 1}}}};
-  }
   if (tile == WinogradTile(4, WinogradPoints::imaginary)) {  // all points but 0 have powers of 1
     return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 1}}},
             .b = {{{1, 0, 0, 0, 1, 0},
@@ -164,13 +145,11 @@ double size(std::span<const float> array, std::int64_t i) {
   return size(array[static_cast<std::size_t>(i)]);
 }
 
-/// How much larger than the bound a number on the way may be. Rungs keep whole factors of G, or of
-/// its rows, along each axis until the end: 3, and over the point 1/2 up to 15. Between the passes
-/// along both axes, numbers are up to 4 times as large. Over i, two sums of real and imaginary
-/// parts are multiplied.
+/// How much larger than the bound a number on the way may be. Rungs keep a whole factor of G along
+/// each axis until the end: 3. Between the passes along both axes, numbers are up to 4 times as
+/// large. Over i, two sums of real and imaginary parts are multiplied.
 double kept_factors(WinogradTile tile) {
   if (tile == WinogradTile(2)) return 4;
-  if (tile == WinogradTile(4, WinogradPoints::half)) return 15 * 15;
   if (tile == WinogradTile(4, WinogradPoints::imaginary)) return 4 * 4 * 4;
   return 4 * 3 * 3;
 }

@@ -12,6 +12,7 @@
 #include "core/device.hpp"
 #include "core/problem.hpp"
 #include "core/rung.hpp"
+#include "ladders/removed_rungs.hpp"
 #include "tests/problems.hpp"
 
 namespace convladder::testing {
@@ -115,6 +116,30 @@ TEST_CASE("the rung table: sources, order, ideas and code") {
       below.insert(rung.name);
     }
   }
+}
+
+TEST_CASE("a removed rung is none, the one to use instead is, and the docs list both") {
+  std::set<std::string> names, removed_names;
+  for (const Ladder& ladder : ladders())
+    for (const Rung& rung : ladder.rungs) names.insert(rung.name);
+  std::ifstream file(std::filesystem::path(CONVLADDER_SOURCE_DIR) / "docs/other_names.md");
+  std::stringstream docs;
+  docs << file.rdbuf();
+  const std::string text = docs.str().substr(docs.str().find("{#removed_rungs}"));
+  for (const RemovedRung& removed : removed_rungs()) {
+    CAPTURE(removed.name);
+    CHECK(!names.contains(removed.name));
+    CHECK(removed_names.insert(removed.name).second);
+    CHECK(names.contains(removed.instead));
+    const std::size_t row = text.find("| `" + removed.name + "` | ");
+    REQUIRE(row != std::string::npos);
+    const std::string columns = text.substr(row, text.find('\n', row) - row);
+    CHECK(columns.find('"' + removed.instead) != std::string::npos);
+  }
+  std::size_t rows = 0;
+  for (std::size_t at = text.find("| `c"); at != std::string::npos; at = text.find("| `c", at + 1))
+    ++rows;
+  CHECK(rows == removed_rungs().size());
 }
 
 TEST_CASE("choices: one for each problem, always the same, and the suite meets several") {

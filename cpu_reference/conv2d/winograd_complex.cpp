@@ -1,7 +1,7 @@
 /// @file winograd_complex.cpp
 /// @brief conv2d: 16 outputs by 46 products, as exact as the definition, over complex points.
 ///
-/// - Before: winograd_points.cpp
+/// - Before: winograd_4x4.cpp
 ///
 /// **The idea.** F(4, 3) wants five points and infinity. Beside 0, 1 and -1 the number line has
 /// none whose powers stay small; the complex plane has i and -i (Meng and Brothers, "Efficient

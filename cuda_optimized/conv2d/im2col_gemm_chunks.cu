@@ -2,7 +2,6 @@
 /// @brief conv2d by im2col and a matrix product, in pieces whose columns stay in the L2 cache.
 ///
 /// - Before: cuda_naive/conv2d/im2col_gemm.cu
-/// - After: winograd_chunks.cu
 /// - Made of: cuda_optimized/im2col/im2col_vectorized.cu, cuda_optimized/gemm/tiled_batched.cu
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///

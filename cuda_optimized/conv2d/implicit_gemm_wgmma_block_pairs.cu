@@ -1,30 +1,29 @@
 /// @file implicit_gemm_wgmma_block_pairs.cu
-/// @brief conv2d on Hopper in 16 bits: the two blocks that share a tile's sums are a cluster.
+/// @brief conv2d on Hopper in 16 bits: split-K over a cluster of two blocks for each tile.
 ///
-/// - Before: implicit_gemm_wgmma_two_blocks.cu
+/// - Before: implicit_gemm_wgmma_patches.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** Two blocks take the same tile, half of the channels each, and each sends the half
-/// of its sums that the other one stores. In the rung before they travel through a workspace, and
-/// all blocks wait for all others. As a cluster of two, a block writes them where they are needed,
-/// by `st.async`, which also tells a barrier there of their bytes:
+/// **The idea.** B7 (32x512x7x7, 512 filters 3x3) has 64 tiles of 64 filters by four images, and an
+/// H200 132 SMs. The rung before gives each SM two images, half a tile; a tap's weights then serve
+/// half as many products, and the L2 cache supplies most of its bytes twice. Here two blocks, a
+/// cluster, take the same tile and half of the channels each. Each sends the half of its sums that
+/// the other one stores, by `st.async`, which also counts the bytes at a barrier there:
 ///
-///     block 0   columns 112 ... 223  ->  shared memory of block 1, and its barrier
-///     block 1   columns   0 ... 111  ->  shared memory of block 0, and its barrier
+///     block 0   channels   0 ... 255   columns 112 ... 223  ->  shared memory of block 1
+///     block 1   channels 256 ... 511   columns   0 ... 111  ->  shared memory of block 0
 ///
-/// They have a place of their own, 28 KB beside the stages. So nobody asks whether the other one
-/// still multiplies, and a block waits for one thing only, the numbers. No block ends before they
-/// have come; so there is no last meeting, either.
+/// The sums have 28 KB of their own beside the stages, so a block waits for these bytes and for
+/// nothing else. Each sum is of two numbers, whose order makes no difference.
 ///
-/// **Expect.** The barrier of the grid, a launch that asks whether all blocks fit, and twice 3.7 MB
-/// through the L2 cache are gone; 28 KB from SM to SM take 2400 cycles at 12 bytes a cycle. B7
-/// 15.5 us in place of 17 on an H200.
+/// **Expect.** A block has 36 steps of 448 cycles, as B6 has by the rung before (13.5 us), and 28
+/// KB from SM to SM take 2400 cycles at 12 bytes a cycle. B7 15.5 us.
 /// @expect on --n 4 --c 128 --h 7 --w 7 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
-/// @expect requests.shared.async 2 * (1 + 9) + 2 * 4 * 14 = 132, boxes as before, and sums
+/// @expect requests.shared.async 2 * (1 + 9) + 2 * 4 * 14 = 132, boxes of two blocks, and sums
 /// @expect launches 1
 /// @expect blocks 2, a cluster
 /// **Costs.** Shared memory: fewer taps are on their way at a time. Declined: sums over 64 channels
-/// or fewer; no longer where tiles are many, though whoever has them needs no pairs.
+/// or fewer. Problems with many tiles are taken, and are faster without pairs.
 /// **Try.** Two blocks of different filters load the same patches. Which cluster would share both
 /// patches and sums?
 #include "core/conv2d_problem.hpp"

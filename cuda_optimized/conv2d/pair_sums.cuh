@@ -5,15 +5,18 @@
 
 #include "core/cuda/cluster.hpp"
 #include "cuda_optimized/conv2d/patch_plan.cuh"
-#include "cuda_optimized/conv2d/shared_sums.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-inline constexpr int kPairEights = kHalfTileColumns / 8;  ///< Of columns, that a block sends.
+inline constexpr int kHalfTileColumns = 112;  ///< Of a tile's columns, those that a block stores.
+inline constexpr int kSharedColumns = 2 * kHalfTileColumns;  ///< Of a tile.
+inline constexpr int kSumThreads = 128;                      ///< A warpgroup, which multiplies.
+inline constexpr int kPairEights = kHalfTileColumns / 8;     ///< Of columns, that a block sends.
 /// Of what a block sends, and of its place in the other one's shared memory.
 inline constexpr int kPairBytes = kPairEights * kSumThreads * 16;
 
-/// As shared_plan(), with room for what comes from the other block, where others have drafts.
+/// The plan with the fewest tiles of kSharedColumns, with room for what comes from the other block,
+/// where others have drafts; without patches if none fits.
 inline PatchPlan pair_plan(const Windows& windows) {
   static_assert(kPairBytes % gemm::kConsumers == 0);
   PatchPlan best;

@@ -1,6 +1,6 @@
 /// @file winograd_4x4.cuh
-/// @brief Winograd's F(4 x 4, 3 x 3) in steps, for rungs that compute some tiles at a time;
-/// winograd_4x4.cu has the kernels.
+/// @brief Winograd's F(4 x 4, 3 x 3) in steps, for all rungs that have its tiles; winograd_4x4.cu
+/// has the kernels.
 #pragma once
 
 #include <string>

@@ -2,7 +2,7 @@
 /// @brief conv2d_dgrad on Hopper in 16 bits: a patch of dy is brought once, for all taps.
 ///
 /// - Before: implicit_gemm_wgmma_16bit.cu
-/// - After: implicit_gemm_wgmma_two_blocks.cu, implicit_gemm_wgmma_full_tiles.cu,
+/// - After: implicit_gemm_wgmma_block_pairs.cu, implicit_gemm_wgmma_full_tiles.cu,
 ///   implicit_gemm_wgmma_all_filters.cu, implicit_gemm_wgmma_zeros.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///

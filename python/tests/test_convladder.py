@@ -517,7 +517,7 @@ class Calls(unittest.TestCase):
                 first = next(name for name in _run.candidates(ladder, where, call.problem, allow_transforms=True)
                              if _run._core.declines(ladder, name, where, call.problem) is None)
                 self.assertEqual(_run.choose(call, None, where)[0], first)
-        self.assertIn("winograd", convladder.conv2d(self.x, self.w, rung="winograd_points", where="cpu").rung)
+        self.assertIn("winograd", convladder.conv2d(self.x, self.w, rung="winograd_complex", where="cpu").rung)
 
     def test_the_last_word_of_a_name_is_enough(self):
         self.assertEqual(convladder.conv2d(self.x, self.w, rung="direct", where="cpu").rung, "cpu_reference/conv2d/direct")

@@ -208,12 +208,13 @@ std::vector<ConvTestProblem> choice_problems() {
   add("shares of sums that end within a tile",
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397}, wgrad, true);
   // Winograd's tiles: filters that fill tiles of 128, and more than 32 tiles.
+  const std::string_view tiles_4x4 = "cuda_optimized/conv2d/winograd_4x4";
   tiled("128 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 128}, pad_all(1),
-        "cuda_optimized/conv2d/winograd_4x4");
-  const std::string_view points = "cuda_optimized/conv2d/winograd_points";
-  tiled("256 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 256}, pad_all(1), points);
+        tiles_4x4);
+  tiled("256 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 256}, pad_all(1),
+        tiles_4x4);
   // As many channels as numbers up to 8 may have: whole sums are nowhere larger.
-  tiled("454 channels", {.C = 454, .H = 13, .W = 13, .K = 5}, pad_all(1), points);
+  tiled("454 channels", {.C = 454, .H = 13, .W = 13, .K = 5}, pad_all(1), tiles_4x4);
   // Rows in pieces of three taps: more pixels, channels and filters than a block takes at once; and
   // x in fours with padding at its left.
   const std::string_view pieces = "cuda_optimized/conv2d/winograd_pieces";
@@ -347,9 +348,7 @@ std::vector<ConvTestProblem> choice_problems() {
   // Two blocks for each tile.
   const auto in_two_blocks = [&](const std::string& name, const P& problem) {
     add("two blocks, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
-                         "cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_block_pairs",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};

@@ -70,7 +70,6 @@ TABLES = {
 # Rungs whose counts are those of the rung before, and why.
 ALIKE = {
     "cuda_optimized/col2im/col2im_strided_steps": "it saves divisions and steps of a loop, in which nothing was loaded",
-    "cuda_optimized/conv2d/winograd_points": "its numbers are as many, and better rounded",
     "cuda_optimized/gemm/warp_tiles": "which lanes load one address together is not counted",
     "cuda_optimized/gemm/wgmma_early_launch": "when a kernel begins is not counted",
     "cuda_optimized/gemm/wgmma_late_store": "it stores as much, and later",

@@ -446,20 +446,6 @@ planted_bug(winograd_tile_stored_whole
   REPLACE [==[if (place.q < conv.Q) to[j]]==]
   TEACHES "a tile of 4 x 4 ends inside of y somewhere, and the next row begins there")
 
-planted_bug(a_fifteenth_for_fifteen
-  RUNG cuda_optimized/conv2d/winograd_points
-  FILE cuda_optimized/conv2d/winograd_half.cuh
-  FIND [==[return fmaf(fmaf(-15.0f, nearly, x), kInverse, nearly);]==]
-  REPLACE [==[return nearly;]==]
-  TEACHES "a fifteenth is no float: what divides evenly must be divided, and whole numbers tell")
-
-planted_bug(winograd_first_chunk_again
-  RUNG cuda_optimized/conv2d/winograd_chunks
-  WITH cuda_optimized/conv2d/winograd_4x4.cu
-  FIND [==[launch_tiles_4x4(conv, product, first,]==]
-  REPLACE [==[launch_tiles_4x4(conv, product, 0,]==]
-  TEACHES "chunks are needed, also where a test's images are small")
-
 planted_bug(winograd_channels_beyond_the_group
   RUNG cuda_optimized/conv2d/winograd_fused
   FIND [==[const bool inside = left_ > 0 && (inside_]==]
@@ -473,12 +459,6 @@ planted_bug(winograd_weights_for_one_product
   FIND [==[to[f * groups * rows * columns] = number; });]==]
   REPLACE [==[to[f * groups * rows * columns] = __uint_as_float(__float_as_uint(number) & 0xffffe000u); });]==]
   TEACHES "what is cut to TF32 before it is split in two leaves the second part 0: whole numbers do not tell, they are TF32's own")
-
-planted_bug(short_sums
-  RUNG cuda_naive/conv2d/direct_16bit
-  FIND [==[sum += to_float(value) * to_float(weight);]==]
-  REPLACE [==[sum = to_float(rounded_to<T>(sum + to_float(value) * to_float(weight)));]==]
-  TEACHES "numbers of 16 bits cannot hold their own sums: add in float, and round once")
 
 planted_bug(turns_without_a_word
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows
@@ -510,21 +490,6 @@ planted_bug(rows_of_one_image_alone
   FIND [==[HOST_DEVICE int line() const { return row * images; }]==]
   REPLACE [==[HOST_DEVICE int line() const { return row; }]==]
   TEACHES "images' rows take turns in a patch: an image's next row lies behind one row of each")
-
-planted_bug(sums_of_the_half_it_keeps
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks
-  FILE cuda_optimized/conv2d/shared_sums.cuh
-  WITH core/cuda/tensor_map.cu
-  FIND [==[constexpr int kSent = (1 - kKept) * kEights;]==]
-  REPLACE [==[constexpr int kSent = kKept * kEights;]==]
-  TEACHES "a block sends what the other one stores, and not what it stores itself")
-
-planted_bug(read_before_the_other_has_sent
-  RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks
-  WITH core/cuda/tensor_map.cu
-  FIND [==[cooperative_groups::this_grid().sync();  // separates]==]
-  REPLACE [==[__syncthreads();  // separates]==]
-  TEACHES "a barrier of a block says nothing of the other one: what crosses blocks needs the grid's")
 
 planted_bug(sums_into_own_shared_memory
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs

@@ -156,10 +156,3 @@ planted_bug(half_of_the_bytes_expected
   FIND [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes);]==]
   REPLACE [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes / 2);]==]
   TEACHES "a barrier that expects fewer bytes than come lets its waiters go on too early")
-
-planted_bug(both_blocks_the_first_channels
-  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks
-  WITH core/cuda/tensor_map.cu
-  FIND [==[const int first = half == 0 ? 0 : chunks / 2, last = half == 0 ? chunks / 2 : chunks;]==]
-  REPLACE [==[const int first = half == 0 ? 0 : chunks / 2, last = chunks;]==]
-  TEACHES "parts of a sum that overlap add some products twice")
