@@ -98,11 +98,7 @@ convladder::Ladder convladder::rulebook_ladder() {
               CUDA_ROW(
                   cuda_optimized, rulebook, mirrored_lists, "cuda_optimized/rulebook/fused",
                   "submanifold: lists of sorted sites serve two taps each, and are counted first")),
-          CUDA_ROW(cuda_optimized, rulebook, lists_of_ranks,
-                   "cuda_optimized/rulebook/mirrored_lists",
-                   "submanifold: mirrored lists of sites in any order, by their ranks in the grid "
-                   "of bits"),
-          branch("cuda_optimized/rulebook/lists_of_ranks",
+          branch("cuda_optimized/rulebook/mirrored_lists",
                  CUDA_ROW(cuda_optimized, rulebook, lists_of_bricks,
                           "cuda_optimized/rulebook/paged_bricks",
                           "submanifold: mirrored lists in the order of rows, whatever that is")),

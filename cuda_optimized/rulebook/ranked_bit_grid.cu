@@ -29,8 +29,8 @@
 /// @expect lanes.coords.load 2 * 512 - 1 + 3 * 512 + 3 * 512 = 4095, bits, places, rows
 /// @expect lanes.nbr.store 27 * 512 = 13824
 /// **Costs.** As paged_bit_grid.cu, with 4 bytes a site instead of 128.
-/// **Try.** Count the places instead of asking for them, as lists_of_ranks.cu does: a sum over all
-/// words. What would the rows by place be then?
+/// **Try.** Count the places instead of asking for them: a sum over all words. What would the rows
+/// by place be then?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"

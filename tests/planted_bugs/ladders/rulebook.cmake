@@ -326,21 +326,6 @@ planted_bug(place_in_the_grid_taken_for_the_row
   REPLACE [==[return place;]==]
   TEACHES "places count on within a run, rows only where the input is sorted: a list leads from the ones to the others")
 
-planted_bug(shares_of_blocks_before_forgotten
-  RUNG cuda_optimized/rulebook/lists_of_ranks
-  FILE cuda_optimized/rulebook/run_ranks.cuh
-  WITH ${algorithms}
-  FIND [==[of_others += ranks.block_sums[block];]==]
-  REPLACE [==[of_others += 0;]==]
-  TEACHES "a rank counts the sites of all blocks before, too, which one small block does not show")
-
-planted_bug(inputs_written_as_ranks
-  RUNG cuda_optimized/rulebook/lists_of_ranks
-  WITH ${algorithms}
-  FIND [==[in[i] = rows[in[i]], out[i] = rows[rank];]==]
-  REPLACE [==[out[i] = rows[rank];]==]
-  TEACHES "both sides of a pair were named by ranks, and both must become rows")
-
 planted_bug(page_of_the_first_forgotten
   RUNG cuda_optimized/rulebook/paged_bricks
   FILE cuda_optimized/rulebook/bricks.cuh
