@@ -85,13 +85,10 @@ convladder::Ladder convladder::rulebook_ladder() {
                    "submanifold: clear, enter and look up in one cooperative launch"),
           CUDA_ROW(cuda_optimized, rulebook, paged_bit_grid, "cuda_optimized/rulebook/fused",
                    "submanifold: sites in any order, in the grid of sorted ones, by pages of rows"),
-          CUDA_ROW(cuda_optimized, rulebook, ranked_bit_grid,
-                   "cuda_optimized/rulebook/paged_bit_grid",
-                   "submanifold: the rows of all runs side by side, in places that count on"),
           branch(
-              "cuda_optimized/rulebook/ranked_bit_grid",
+              "cuda_optimized/rulebook/paged_bit_grid",
               CUDA_ROW(cuda_optimized, rulebook, paged_bricks,
-                       "cuda_optimized/rulebook/ranked_bit_grid",
+                       "cuda_optimized/rulebook/paged_bit_grid",
                        "submanifold: a page for each brick of cells, which its first site takes")),
           branch(
               "cuda_optimized/rulebook/count_scan_fill",

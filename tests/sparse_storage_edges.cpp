@@ -230,8 +230,7 @@ void add_choices(std::vector<NamedSites>& list) {
   const auto crowd = [&](const std::string& name, const RulebookProblem& book, int sites) {
     add(name, random_case(book, sites, dice));
     list.back().once = true;
-    list.back().rungs = {"cuda_optimized/rulebook/fused", "cuda_optimized/rulebook/paged_bit_grid",
-                         "cuda_optimized/rulebook/ranked_bit_grid"};
+    list.back().rungs = {"cuda_optimized/rulebook/fused", "cuda_optimized/rulebook/paged_bit_grid"};
   };
   crowd("more rows than resident blocks have threads", line(14000), 12'300);
   crowd("more rows than resident blocks have threads, 3x3x3",

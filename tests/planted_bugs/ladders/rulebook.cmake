@@ -312,20 +312,6 @@ planted_bug(rows_listed_before_their_pages_are_taken
   REPLACE [==[]==]
   TEACHES "which page is a run's, another block may say: until the barrier it is whatever the memory held")
 
-planted_bug(places_taken_before_all_bits_are_set
-  RUNG cuda_optimized/rulebook/ranked_bit_grid
-  WITH ${algorithms}
-  FIND [==[all_blocks.sync();  // all bits are set before any are counted]==]
-  REPLACE [==[]==]
-  TEACHES "a word's bits are known once all blocks have set theirs: who counts earlier takes too few places")
-
-planted_bug(place_in_the_grid_taken_for_the_row
-  RUNG cuda_optimized/rulebook/ranked_bit_grid
-  WITH ${algorithms}
-  FIND [==[return sorted || place < 0 ? place : rows[place];]==]
-  REPLACE [==[return place;]==]
-  TEACHES "places count on within a run, rows only where the input is sorted: a list leads from the ones to the others")
-
 planted_bug(page_of_the_first_forgotten
   RUNG cuda_optimized/rulebook/paged_bricks
   FILE cuda_optimized/rulebook/bricks.cuh
