@@ -75,8 +75,6 @@ convladder::Ladder convladder::rulebook_ladder() {
           branch("cuda_optimized/rulebook/hash_table",
                  CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/symmetric",
                           "submanifold: one bit a cell, and rows by counting the bits before")),
-          CUDA_ROW(cuda_optimized, rulebook, two_level_grid, "cuda_optimized/rulebook/bit_grid",
-                   "submanifold: a bit for each block of cells, and bits only for blocks with any"),
           branch(
               "cuda_optimized/rulebook/bit_grid",
               CUDA_ROW(cuda_optimized, rulebook, hash_of_runs, "cuda_optimized/rulebook/symmetric",

@@ -291,20 +291,6 @@ planted_bug(words_before_in_the_block_forgotten
   REPLACE [==[for (std::uint32_t before = found.run; before < found.run; ++before)]==]
   TEACHES "a rank has three parts: the blocks before, the words before, and the bits before")
 
-planted_bug(blocks_before_forgotten
-  RUNG cuda_optimized/rulebook/two_level_grid
-  WITH ${algorithms}
-  FIND [==[blocks_before[summary_word(run)] + __popc(]==]
-  REPLACE [==[__popc(]==]
-  TEACHES "words of blocks stand one behind the other: a block's number counts the blocks of all words before, too")
-
-planted_bug(groups_of_a_block_packed_too_tightly
-  RUNG cuda_optimized/rulebook/two_level_grid
-  WITH ${algorithms}
-  FIND [==[constexpr int kGroupBits = 10;]==]
-  REPLACE [==[constexpr int kGroupBits = 5;]==]
-  TEACHES "a group of 8 words has up to 256 sites: a number needs room for the most that it can be")
-
 planted_bug(rows_listed_before_their_pages_are_taken
   RUNG cuda_optimized/rulebook/paged_bit_grid
   WITH ${algorithms}
