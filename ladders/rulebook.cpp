@@ -60,9 +60,6 @@ convladder::Ladder convladder::rulebook_ladder() {
                   cuda_optimized, rulebook, bit_grid_of_outputs,
                   "cuda_optimized/rulebook/hash_set_of_outputs",
                   "new sites: a bit for each cell; set bits are distinct and in order, unsorted")),
-          CUDA_ROW(cuda_optimized, rulebook, one_output_each,
-                   "cuda_optimized/rulebook/bit_grid_of_outputs",
-                   "windows that do not overlap: each input has one output, and one division"),
           branch(
               "cuda_optimized/rulebook/bit_grid_of_outputs",
               CUDA_ROW(

@@ -186,13 +186,6 @@ planted_bug(rank_goes_on_in_the_next_word
   REPLACE [==[__popc(before)]==]
   TEACHES "places are consecutive within a word only: the next one's begin anywhere")
 
-planted_bug(window_behind_the_last
-  RUNG cuda_optimized/rulebook/one_output_each
-  WITH ${algorithms}
-  FIND [==[if (at < axis.found)]==]
-  REPLACE [==[if (at >= 0)]==]
-  TEACHES "inputs behind the last whole window have no output: their cell would be one of the next line")
-
 planted_bug(looked_up_before_all_have_entered
   RUNG cuda_optimized/rulebook/fused
   WITH ${algorithms}
