@@ -12,8 +12,8 @@
 ///     tap 12, by output    (5, 0) (0, 2) (3, 7)        input, output
 ///     tap 14, its mirror   (0, 5) (2, 0) (7, 3)        the same pairs, by input
 ///
-/// So no site is sorted. Rows are looked up as they come, in the bricks of paged_bricks.cu, which
-/// ask for no order, up to the centre, and what is found is written twice.
+/// So the sites are not sorted. For the taps up to the centre, rows are looked up in the bricks of
+/// paged_bricks.cu, which need no order, and each pair that is found is written to both lists.
 /// The boards' bits say how many pairs there are. So the host, which has to ask for their memory,
 /// is told before any row is fetched:
 ///

@@ -23,9 +23,8 @@
 ///     clear, copy | take pages, set bits, list rows | look up          barriers: |
 ///
 /// **Expect.** On an H200 a sweep in a scanner's order (scanned-subm3-table) takes 16 us, and no
-/// more than sorted; in no order (shuffled-subm3-table) 23 us. There are two barriers instead of
-/// three, a third of the memory is cleared, and nine rows are loaded before any is stored, so they
-/// wait only once.
+/// more than sorted; in no order (shuffled-subm3-table) 23 us. There are two barriers, not three, a
+/// third of the memory is cleared, and nine rows, loaded before any is stored, wait only once.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
