@@ -163,7 +163,12 @@ class Pages:
                 "",
             ]
             stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]
-            lines += [*network_tables.tables(network, lambda rung: self.link(rung, rung.partition("/")[2]), stale_rungs), ""]
+
+            def named(rung):
+                name = rung.partition("/")[2]
+                return self.link(rung, name) if rung in self.rows else f"`{name}`"
+
+            lines += [*network_tables.tables(network, named, stale_rungs), ""]
 
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
             lines += [f"# {ladder} {{#benchmark_{ladder}}}", ""]

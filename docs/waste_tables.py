@@ -26,7 +26,6 @@ TOGETHER = {
     "implicit_gemm_sorted": ("sorted", 32),
     "implicit_gemm_split": ("split", 32),
     "implicit_gemm_cp_async": ("split", 16),
-    "implicit_gemm_longest_first": ("split", 16),
     "implicit_gemm_mma": ("sorted", 32),
     "implicit_gemm_wgmma": ("sorted", 128),
     "implicit_gemm_producers": ("sorted", 128),

@@ -60,9 +60,6 @@ convladder::Ladder convladder::rulebook_ladder() {
                   cuda_optimized, rulebook, bit_grid_of_outputs,
                   "cuda_optimized/rulebook/hash_set_of_outputs",
                   "new sites: a bit for each cell; set bits are distinct and in order, unsorted")),
-          CUDA_ROW(cuda_optimized, rulebook, one_output_each,
-                   "cuda_optimized/rulebook/bit_grid_of_outputs",
-                   "windows that do not overlap: each input has one output, and one division"),
           branch(
               "cuda_optimized/rulebook/bit_grid_of_outputs",
               CUDA_ROW(
@@ -75,8 +72,6 @@ convladder::Ladder convladder::rulebook_ladder() {
           branch("cuda_optimized/rulebook/hash_table",
                  CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/symmetric",
                           "submanifold: one bit a cell, and rows by counting the bits before")),
-          CUDA_ROW(cuda_optimized, rulebook, two_level_grid, "cuda_optimized/rulebook/bit_grid",
-                   "submanifold: a bit for each block of cells, and bits only for blocks with any"),
           branch(
               "cuda_optimized/rulebook/bit_grid",
               CUDA_ROW(cuda_optimized, rulebook, hash_of_runs, "cuda_optimized/rulebook/symmetric",
@@ -85,24 +80,17 @@ convladder::Ladder convladder::rulebook_ladder() {
                    "submanifold: clear, enter and look up in one cooperative launch"),
           CUDA_ROW(cuda_optimized, rulebook, paged_bit_grid, "cuda_optimized/rulebook/fused",
                    "submanifold: sites in any order, in the grid of sorted ones, by pages of rows"),
-          CUDA_ROW(cuda_optimized, rulebook, ranked_bit_grid,
-                   "cuda_optimized/rulebook/paged_bit_grid",
-                   "submanifold: the rows of all runs side by side, in places that count on"),
           branch(
-              "cuda_optimized/rulebook/ranked_bit_grid",
+              "cuda_optimized/rulebook/paged_bit_grid",
               CUDA_ROW(cuda_optimized, rulebook, paged_bricks,
-                       "cuda_optimized/rulebook/ranked_bit_grid",
+                       "cuda_optimized/rulebook/paged_bit_grid",
                        "submanifold: a page for each brick of cells, which its first site takes")),
           branch(
               "cuda_optimized/rulebook/count_scan_fill",
               CUDA_ROW(
                   cuda_optimized, rulebook, mirrored_lists, "cuda_optimized/rulebook/fused",
                   "submanifold: lists of sorted sites serve two taps each, and are counted first")),
-          CUDA_ROW(cuda_optimized, rulebook, lists_of_ranks,
-                   "cuda_optimized/rulebook/mirrored_lists",
-                   "submanifold: mirrored lists of sites in any order, by their ranks in the grid "
-                   "of bits"),
-          branch("cuda_optimized/rulebook/lists_of_ranks",
+          branch("cuda_optimized/rulebook/mirrored_lists",
                  CUDA_ROW(cuda_optimized, rulebook, lists_of_bricks,
                           "cuda_optimized/rulebook/paged_bricks",
                           "submanifold: mirrored lists in the order of rows, whatever that is")),

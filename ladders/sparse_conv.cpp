@@ -52,16 +52,13 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                  CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_cp_async,
                           "cuda_optimized/sparse_conv/implicit_gemm_split",
                           "rows gathered by asynchronous copies; warps skip taps on their own")),
-          CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_longest_first,
-                   "cuda_optimized/sparse_conv/implicit_gemm_cp_async",
-                   "the tiles with most taps begin first, so that no long one ends last"),
           branch(
-              "cuda_optimized/sparse_conv/implicit_gemm_longest_first",
+              "cuda_optimized/sparse_conv/implicit_gemm_cp_async",
               tf32(
                   Tf32::operands,
                   CUDA_ROW(
                       cuda_optimized, sparse_conv, implicit_gemm_mma,
-                      "cuda_optimized/sparse_conv/implicit_gemm_longest_first",
+                      "cuda_optimized/sparse_conv/implicit_gemm_cp_async",
                       "tiles of rows with like masks, gathered by cp.async, on the tensor cores"))),
           branch("cuda_optimized/sparse_conv/implicit_gemm_mma",
                  tf32(Tf32::operands,

@@ -192,8 +192,7 @@ void add_many_tiles(std::vector<NamedSites>& list) {
     list.back().rungs = std::move(rungs);
   };
   add(kSubm, 1024 * 256 + 1,
-      {"cuda_optimized/rulebook/mirrored_lists", "cuda_optimized/rulebook/lists_of_ranks",
-       "cuda_optimized/rulebook/lists_of_bricks"});
+      {"cuda_optimized/rulebook/mirrored_lists", "cuda_optimized/rulebook/lists_of_bricks"});
   add(kStrided, 1024 * 128 + 1, {"cuda_optimized/rulebook/lists_of_inputs"});
 }
 
@@ -231,8 +230,7 @@ void add_choices(std::vector<NamedSites>& list) {
   const auto crowd = [&](const std::string& name, const RulebookProblem& book, int sites) {
     add(name, random_case(book, sites, dice));
     list.back().once = true;
-    list.back().rungs = {"cuda_optimized/rulebook/fused", "cuda_optimized/rulebook/paged_bit_grid",
-                         "cuda_optimized/rulebook/ranked_bit_grid"};
+    list.back().rungs = {"cuda_optimized/rulebook/fused", "cuda_optimized/rulebook/paged_bit_grid"};
   };
   crowd("more rows than resident blocks have threads", line(14000), 12'300);
   crowd("more rows than resident blocks have threads, 3x3x3",
@@ -249,10 +247,6 @@ void add_choices(std::vector<NamedSites>& list) {
   }
   crowd("more rows than are sorted in one launch", line(66000), 65'600);
   list.back().rungs = {"cuda_optimized/rulebook/paged_bricks"};
-  // Pages of 1024 cells are shared out among blocks that count taps: here one page, and two blocks.
-  add("more blocks than pages",
-      random_case(book_of(kSubm, 3, {{4, 8, 32}}, every_axis(3)), 600, dice));
-  list.back().rungs = {"cuda_optimized/rulebook/lists_of_ranks"};
 }
 
 }  // namespace convladder::testing

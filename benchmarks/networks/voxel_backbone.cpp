@@ -26,7 +26,7 @@ const GradientSteps& gradient_steps_of(Where where) {
 
 BackboneRungs newest_backbone_rungs() {
   return {&rung_named("rulebook", "cuda_optimized/rulebook/fused"),
-          &rung_named("rulebook", "cuda_optimized/rulebook/lists_of_ranks"),
+          &rung_named("rulebook", "cuda_optimized/rulebook/lists_of_bricks"),
           &rung_named("rulebook", "cuda_optimized/rulebook/gather"),
           &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_fragments"),
           &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_producers_sorted"),

@@ -2,7 +2,6 @@
 /// @brief rulebook, submanifold: one bit a cell, and a site's row is the number of bits before.
 ///
 /// - Before: symmetric.cu
-/// - After: two_level_grid.cu
 /// - The look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

@@ -2,7 +2,7 @@
 /// @brief rulebook, new sites: a bit for each cell; set bits are distinct and in order, unsorted.
 ///
 /// - Before: hash_set_of_outputs.cu
-/// - After: one_output_each.cu, gather.cu, lists_of_inputs.cu
+/// - After: gather.cu, lists_of_inputs.cu
 /// - The bits: cell_bits.cuh; the sums: bit_ranks.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

@@ -5,15 +5,15 @@
 /// - The index: bricks.cuh, brick_taps.cuh; the lists: pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** lists_of_ranks.cu sorts the sites, because mirrored_lists.cu had found sorted ones
-/// to be mirrors. But a list, each of its pairs turned round, is the opposite tap's list in any
-/// order. Only, both are not in *canonical* order, by output:
+/// **The idea.** mirrored_lists.cu uses a list for two taps only where the sites are sorted, since
+/// only then both lists are in *canonical* order, by output. But in any order of the sites, a list
+/// whose pairs are turned round holds the pairs of the opposite tap:
 ///
 ///     tap 12, by output    (5, 0) (0, 2) (3, 7)        input, output
 ///     tap 14, its mirror   (0, 5) (2, 0) (7, 3)        the same pairs, by input
 ///
-/// So no site is ranked or moved. Rows are looked up as they come, in the bricks of
-/// paged_bricks.cu, which ask for no order, up to the centre, and what is found is written twice.
+/// So the sites are not sorted. For the taps up to the centre, rows are looked up in the bricks of
+/// paged_bricks.cu, which need no order, and each pair that is found is written to both lists.
 /// The boards' bits say how many pairs there are. So the host, which has to ask for their memory,
 /// is told before any row is fetched:
 ///
@@ -21,8 +21,8 @@
 ///     the host                                  asks for memory, launches
 ///
 /// **Expect.** On an H200 a sweep takes 28 us in a scanner's order (scanned-subm3-pairs) and
-/// sorted, where lists_of_ranks.cu takes 71 and 42; in no order (shuffled-subm3-pairs) 34 us. There
-/// are two barriers instead of five, and hardly a wait for the host.
+/// sorted; in no order (shuffled-subm3-pairs) 34 us. In any order half of the taps are looked up.
+/// The first kernel has two barriers, and there is hardly a wait for the host.
 /// @expect on --shape 12,12,12 --sites 512 --form pairs
 /// @expect launches 3
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step

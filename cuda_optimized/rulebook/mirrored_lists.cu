@@ -2,7 +2,6 @@
 /// @brief rulebook, submanifold: lists of sorted sites serve two taps each, and are counted first.
 ///
 /// - Before: fused.cu
-/// - After: lists_of_ranks.cu
 /// - The indices: run_grid.cuh, run_table.cuh; the lists: tile_counts.cuh, pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

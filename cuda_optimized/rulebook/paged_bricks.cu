@@ -1,12 +1,12 @@
 /// @file paged_bricks.cu
 /// @brief rulebook, submanifold: a page for each brick of cells, which its first site takes.
 ///
-/// - Before: ranked_bit_grid.cu
+/// - Before: paged_bit_grid.cu
 /// - After: lists_of_bricks.cu
 /// - The index: bricks.cuh; the look-ups: brick_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** In a scanner's order ranked_bit_grid.cu has three steps, each behind a barrier,
+/// **The idea.** In a scanner's order paged_bit_grid.cu has two steps with a barrier behind each,
 /// from the cleared grid to the first look-up. Could a site be entered in one? It must find room
 /// for its bit and its row. So let 2 x 8 x 8 cells be a *brick*: two boards of 8 x 8 bits. Its
 /// first site takes a page for it, by compare-and-swap. Whoever comes later gets to know the page
@@ -23,8 +23,8 @@
 ///     clear, copy | take pages, set bits, list rows | look up          barriers: |
 ///
 /// **Expect.** On an H200 a sweep in a scanner's order (scanned-subm3-table) takes 16 us, and no
-/// more than sorted; in no order (shuffled-subm3-table) 23 us. Two barriers instead of four spare
-/// 6 us, the smaller index 5 us, and nine rows, loaded before any is stored, wait only once.
+/// more than sorted; in no order (shuffled-subm3-table) 23 us. There are two barriers, not three, a
+/// third of the memory is cleared, and nine rows, loaded before any is stored, wait only once.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step

@@ -1,8 +1,7 @@
 /// @file run_bits.cuh
 /// @brief The bits of sites in any order, set in a grid of runs that is made for sorted ones.
 ///
-/// What paged_bit_grid, ranked_bit_grid and lists_of_ranks have in common. Which row is a run's
-/// first is found out once all bits are set.
+/// paged_bit_grid.cu explains it. Which row is a run's first is found out once all bits are set.
 #pragma once
 
 #include "cuda_optimized/rulebook/run_grid.cuh"

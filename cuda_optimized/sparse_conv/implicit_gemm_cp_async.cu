@@ -2,7 +2,7 @@
 /// @brief sparse_conv: rows are gathered while others are multiplied; each warp skips taps.
 ///
 /// - Before: implicit_gemm_split.cu
-/// - After: implicit_gemm_longest_first.cu
+/// - After: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** A gathered row costs two loads, one after the other: its number, and the row. So

@@ -1,7 +1,7 @@
 /// @file implicit_gemm_mma.cu
 /// @brief sparse_conv on the tensor cores: a tile of rows with like taps is a matrix product.
 ///
-/// - Before: implicit_gemm_longest_first.cu
+/// - Before: implicit_gemm_cp_async.cu
 /// - After: implicit_gemm_wgmma.cu, implicit_gemm_fragments.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///

@@ -186,13 +186,6 @@ planted_bug(rank_goes_on_in_the_next_word
   REPLACE [==[__popc(before)]==]
   TEACHES "places are consecutive within a word only: the next one's begin anywhere")
 
-planted_bug(window_behind_the_last
-  RUNG cuda_optimized/rulebook/one_output_each
-  WITH ${algorithms}
-  FIND [==[if (at < axis.found)]==]
-  REPLACE [==[if (at >= 0)]==]
-  TEACHES "inputs behind the last whole window have no output: their cell would be one of the next line")
-
 planted_bug(looked_up_before_all_have_entered
   RUNG cuda_optimized/rulebook/fused
   WITH ${algorithms}
@@ -291,55 +284,12 @@ planted_bug(words_before_in_the_block_forgotten
   REPLACE [==[for (std::uint32_t before = found.run; before < found.run; ++before)]==]
   TEACHES "a rank has three parts: the blocks before, the words before, and the bits before")
 
-planted_bug(blocks_before_forgotten
-  RUNG cuda_optimized/rulebook/two_level_grid
-  WITH ${algorithms}
-  FIND [==[blocks_before[summary_word(run)] + __popc(]==]
-  REPLACE [==[__popc(]==]
-  TEACHES "words of blocks stand one behind the other: a block's number counts the blocks of all words before, too")
-
-planted_bug(groups_of_a_block_packed_too_tightly
-  RUNG cuda_optimized/rulebook/two_level_grid
-  WITH ${algorithms}
-  FIND [==[constexpr int kGroupBits = 10;]==]
-  REPLACE [==[constexpr int kGroupBits = 5;]==]
-  TEACHES "a group of 8 words has up to 256 sites: a number needs room for the most that it can be")
-
 planted_bug(rows_listed_before_their_pages_are_taken
   RUNG cuda_optimized/rulebook/paged_bit_grid
   WITH ${algorithms}
   FIND [==[all_blocks.sync();  // all runs have pages before rows go there]==]
   REPLACE [==[]==]
   TEACHES "which page is a run's, another block may say: until the barrier it is whatever the memory held")
-
-planted_bug(places_taken_before_all_bits_are_set
-  RUNG cuda_optimized/rulebook/ranked_bit_grid
-  WITH ${algorithms}
-  FIND [==[all_blocks.sync();  // all bits are set before any are counted]==]
-  REPLACE [==[]==]
-  TEACHES "a word's bits are known once all blocks have set theirs: who counts earlier takes too few places")
-
-planted_bug(place_in_the_grid_taken_for_the_row
-  RUNG cuda_optimized/rulebook/ranked_bit_grid
-  WITH ${algorithms}
-  FIND [==[return sorted || place < 0 ? place : rows[place];]==]
-  REPLACE [==[return place;]==]
-  TEACHES "places count on within a run, rows only where the input is sorted: a list leads from the ones to the others")
-
-planted_bug(shares_of_blocks_before_forgotten
-  RUNG cuda_optimized/rulebook/lists_of_ranks
-  FILE cuda_optimized/rulebook/run_ranks.cuh
-  WITH ${algorithms}
-  FIND [==[of_others += ranks.block_sums[block];]==]
-  REPLACE [==[of_others += 0;]==]
-  TEACHES "a rank counts the sites of all blocks before, too, which one small block does not show")
-
-planted_bug(inputs_written_as_ranks
-  RUNG cuda_optimized/rulebook/lists_of_ranks
-  WITH ${algorithms}
-  FIND [==[in[i] = rows[in[i]], out[i] = rows[rank];]==]
-  REPLACE [==[out[i] = rows[rank];]==]
-  TEACHES "both sides of a pair were named by ranks, and both must become rows")
 
 planted_bug(page_of_the_first_forgotten
   RUNG cuda_optimized/rulebook/paged_bricks

@@ -197,12 +197,6 @@ planted_bug(warps_skip_what_the_first_skips
   REPLACE [==[>> lane_ & 1);]==]
   TEACHES "every warp has taps of its own")
 
-planted_bug(counts_of_one_half_cleared
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_longest_first
-  FIND [==[cudaMemsetAsync(counts, 0, 2 * kBuckets]==]
-  REPLACE [==[cudaMemsetAsync(counts, 0, kBuckets]==]
-  TEACHES "a workspace comes as the run before left it")
-
 planted_bug(second_tap_with_the_rows_of_the_first
   RUNG cuda_optimized/sparse_conv/implicit_gemm_fragments
   FIND [==[(takes_second ? Shape::kLanesOfTap : 0);]==]
