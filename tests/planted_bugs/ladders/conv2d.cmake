@@ -460,6 +460,12 @@ planted_bug(winograd_weights_for_one_product
   REPLACE [==[to[f * groups * rows * columns] = __uint_as_float(__float_as_uint(number) & 0xffffe000u); });]==]
   TEACHES "what is cut to TF32 before it is split in two leaves the second part 0: whole numbers do not tell, they are TF32's own")
 
+planted_bug(short_sums
+  RUNG cuda_naive/conv2d/direct_16bit
+  FIND [==[sum += to_float(value) * to_float(weight);]==]
+  REPLACE [==[sum = to_float(rounded_to<T>(sum + to_float(value) * to_float(weight)));]==]
+  TEACHES "numbers of 16 bits cannot hold their own sums: add in float, and round once")
+
 planted_bug(turns_without_a_word
   RUNG cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows
   WITH core/cuda/tensor_map.cu
