@@ -142,10 +142,26 @@ void for_each_array(SparseMaxPoolDgradArrays& arrays, const Visit& visit) {
 
 /// The same.
 template <class Visit>
+void for_each_array(SparseAvgPoolArrays& arrays, const Visit& visit) {
+  visit("features", arrays.features);
+  visit("nbr", arrays.nbr);
+  visit("y", arrays.y);
+}
+
+/// The same.
+template <class Visit>
 void for_each_array(SparseToDenseArrays& arrays, const Visit& visit) {
   visit("features", arrays.features);
   visit("coords", arrays.coords);
   visit("x", arrays.x);
+}
+
+/// The same.
+template <class Visit>
+void for_each_array(SparseGlobalPoolArrays& arrays, const Visit& visit) {
+  visit("features", arrays.features);
+  visit("coords", arrays.coords);
+  visit("y", arrays.y);
 }
 
 /// The same.

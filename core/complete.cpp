@@ -153,8 +153,15 @@ void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolArray
 void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolDgradArrays& arrays) {
   check(problem, arrays, sparse_max_pool_dgrad_signature);
 }
+void require_complete(const SparsePoolProblem& problem, const SparseAvgPoolArrays& arrays) {
+  check(problem, arrays, sparse_avg_pool_signature);
+}
 void require_complete(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays) {
   check(problem, arrays, sparse_to_dense_signature);
+}
+void require_complete(const SparseGlobalPoolProblem& problem,
+                      const SparseGlobalPoolArrays& arrays) {
+  check(problem, arrays, sparse_global_pool_signature);
 }
 void require_complete(const VoxelizeProblem& problem, const VoxelizeArrays& arrays) {
   check(problem, arrays, voxelize_signature);

@@ -18,9 +18,10 @@
 namespace convladder {
 
 /// A ladder's problems are all of one of these types; those of gemm of two.
-using Problem = std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem,
-                             RulebookProblem, SparseConvProblem, SparsePoolProblem,
-                             SparseToDenseProblem, VoxelizeProblem, FftProblem, GemmBatchProblem>;
+using Problem =
+    std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem, RulebookProblem,
+                 SparseConvProblem, SparsePoolProblem, SparseToDenseProblem,
+                 SparseGlobalPoolProblem, VoxelizeProblem, FftProblem, GemmBatchProblem>;
 
 /// One line, by the describe() of its type.
 inline std::string describe(const Problem& problem) {

@@ -153,9 +153,12 @@ TEST_SUITE("calls") {
     raw_pool.book = kRawBook;
     calls_are_checked<SparseMaxPoolArrays>(validated(pool), raw_pool);
     calls_are_checked<SparseMaxPoolDgradArrays>(validated(pool), raw_pool);
+    calls_are_checked<SparseAvgPoolArrays>(validated(pool), raw_pool);
     const SparseToDenseProblem dense = {
         .grid = {.ndim = 2, .sites = 2, .shape = {{5, 5}}, .kernel = every_axis(1)}};
     calls_are_checked<SparseToDenseArrays>(validated(dense), dense);
+    const SparseGlobalPoolProblem images = {.grid = dense.grid, .C = 2};
+    calls_are_checked<SparseGlobalPoolArrays>(validated(images), images);
 
     calls_are_checked<GemmArrays>(validated(GemmProblem{.M = 2, .N = 3, .K = 4, .bias = true}),
                                   {.M = 0}, "m = 0");

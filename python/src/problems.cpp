@@ -247,6 +247,16 @@ Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int 
       .C = C});
 }
 
+Problem sparse_global_pool_problem(int sites, int batch, const Numbers& shape, int C,
+                                   const std::string& reduce) {
+  const Problem dense = sparse_to_dense_problem(sites, batch, shape, C);
+  return validated(SparseGlobalPoolProblem{
+      .grid = std::get<SparseToDenseProblem>(dense).grid,
+      .C = C,
+      .reduce = named<PoolReduction>(
+          "reduce", reduce, {{"max", PoolReduction::max}, {"mean", PoolReduction::mean}})});
+}
+
 /// @param type of the points' coordinates, as NumPy calls it
 Problem voxelize_problem(int points, int columns, const std::array<double, 3>& voxel,
                          const std::array<double, 6>& range, const std::string& type) {
@@ -335,6 +345,8 @@ void add_problems(nb::module_& module) {
       "out_padding"_a);
   module.def("sparse_to_dense_problem", &sparse_to_dense_problem, "sites"_a, "batch"_a, "shape"_a,
              "C"_a);
+  module.def("sparse_global_pool_problem", &sparse_global_pool_problem, "sites"_a, "batch"_a,
+             "shape"_a, "C"_a, "reduce"_a);
   module.def("voxelize_problem", &voxelize_problem, "points"_a, "columns"_a, "voxel"_a, "range"_a,
              "type"_a);
   module.def("points_in_float", &points_of, "problem"_a, "range"_a, "points"_a);
