@@ -42,6 +42,9 @@ bool has_results_of(const SparsePoolProblem&, const SparsePoolProblem& p) {
 bool has_results_of(const SparseToDenseProblem& valid, const SparseToDenseProblem& p) {
   return has_results_of(valid.grid, p.grid);
 }
+bool has_results_of(const SparseGlobalPoolProblem& valid, const SparseGlobalPoolProblem& p) {
+  return has_results_of(valid.grid, p.grid);
+}
 template <class Problem>
 bool has_results_of(const Problem&, const Problem&) {
   return true;  // it computes none

@@ -11,6 +11,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/tile_map_problem.hpp"
 #include "core/voxelize_problem.hpp"

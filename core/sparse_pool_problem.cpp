@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/array.hpp"
+#include "core/site_grid.hpp"
 
 namespace convladder {
 namespace {
@@ -15,27 +16,6 @@ ArraySpec argmax_spec(const SparsePoolProblem& p) {
 }
 
 std::string channels(int C) { return text(C, C == 1 ? " channel" : " channels"); }
-
-ArraySpec coords_spec(const RulebookProblem& grid) {
-  return {"coords", "na", {grid.sites, 1 + grid.ndim}, DType::i32};
-}
-
-/// A grid with sites over which no kernel moves.
-RulebookProblem validated_grid(RulebookProblem grid) {
-  grid.mode = SparseMode::subm;
-  grid.kernel = grid.stride = grid.dilation = every_axis(1);
-  grid.pad = grid.out_padding = every_axis(0);
-  return validated(grid);
-}
-
-/// "1000 sites in 40x40x10, batch 2".
-std::string describe_grid(const RulebookProblem& grid) {
-  const auto& extents = grid.shape.value;
-  std::string line = text(grid.sites, grid.sites == 1 ? " site in " : " sites in ",
-                          joined(std::vector<int>(extents, extents + grid.ndim), "x"));
-  if (grid.batch != 1) line += text(", batch ", grid.batch);
-  return line;
-}
 
 }  // namespace
 
@@ -67,20 +47,15 @@ Signature sparse_max_pool_dgrad_signature(const SparsePoolProblem& p) {
           {floats_spec("dx", "nc", p.N, p.C)}};
 }
 
-Signature sparse_avg_pool_signature(const SparsePoolProblem& p) {
-  return {{floats_spec("features", "nc", p.N, p.C), {"nbr", "km", {p.book.KV, p.M}, DType::i32}},
-          {floats_spec("y", "mc", p.M, p.C)}};
-}
-
 SparseToDenseProblem validated(SparseToDenseProblem p) {
   require(p.C >= 1, "cin", p.C, "must be at least 1");
-  p.grid = validated_grid(p.grid);
+  p.grid = validated_site_grid(p.grid);
   checked_product({p.grid.batch, cells_of(p), p.C, 4}, "bytes of the dense tensor");
   return p;
 }
 
 std::string describe(const SparseToDenseProblem& p) {
-  return describe_grid(p.grid) + ", " + channels(p.C);
+  return describe_site_grid(p.grid) + ", " + channels(p.C);
 }
 
 Signature sparse_to_dense_signature(const SparseToDenseProblem& p) {
@@ -88,23 +63,9 @@ Signature sparse_to_dense_signature(const SparseToDenseProblem& p) {
   for (int axis = 0; axis < p.grid.ndim; ++axis) dense.push_back(p.grid.shape[axis]);
   const std::string axes =
       std::string("tzyx").substr(static_cast<std::size_t>(kMaxAxes - p.grid.ndim));
-  return {{floats_spec("features", "nc", p.grid.sites, p.C), coords_spec(p.grid)},
+  return {{floats_spec("features", "nc", p.grid.sites, p.C),
+           {"coords", "na", {p.grid.sites, 1 + p.grid.ndim}, DType::i32}},
           {{"x", "nc" + axes, dense, DType::f32}}};
-}
-
-SparseGlobalPoolProblem validated(SparseGlobalPoolProblem p) {
-  require(p.C >= 1, "cin", p.C, "must be at least 1");
-  p.grid = validated_grid(p.grid);
-  return p;
-}
-
-std::string describe(const SparseGlobalPoolProblem& p) {
-  return text(describe_grid(p.grid), ", ", channels(p.C), ", ", name_of(p.reduce));
-}
-
-Signature sparse_global_pool_signature(const SparseGlobalPoolProblem& p) {
-  return {{floats_spec("features", "nc", p.grid.sites, p.C), coords_spec(p.grid)},
-          {floats_spec("y", "nc", p.grid.batch, p.C)}};
 }
 
 }  // namespace convladder

@@ -1,19 +1,15 @@
 /// @file sparse_pool_problem.hpp
-/// @brief What a sparse network does beside convolving: max and average pooling over a rulebook,
-/// global pooling over the sites of an image, and the way out of the sparse world, to a dense
-/// tensor.
+/// @brief What a sparse network does beside convolving: max pooling over a rulebook, and the way
+/// out of the sparse world, to a dense tensor.
 #pragma once
 
-#include <array>
-#include <limits>
 #include <string>
-#include <string_view>
 
 #include "core/rulebook_problem.hpp"
 
 namespace convladder {
 
-/// The parameters of pooling over a rulebook that is there already; N input and M output rows.
+/// The parameters of max pooling over a rulebook that is there already; N input and M output rows.
 /// Trivially copyable. What is computed is said here, and nowhere else.
 ///
 /// The candidates of output row `out` are the input rows of its pairs (k, in, out), in the order of
@@ -23,20 +19,9 @@ namespace convladder {
 ///     y[out][c]      = features[argmax[out][c]][c], bit for bit
 ///     dx[in][c]      = sum of dy[out][c] over all `out` with argmax[out][c] == in
 ///
-/// and for average pooling
-///
-///     y[out][c]      = (sum of the features[in][c] of the candidates) / (number of candidates)
-///
-/// - Average pooling divides by the number of candidates, the sites that exist, as spconv does. A
-///   dense average pooling divides by the kernel volume, or by the part of it inside of the grid
-///   (PyTorch's count_include_pad); neither is meant.
-/// - The sum of an average is in float, in any order; one division, rounded to nearest, follows.
-///   Where the sum is exact, the bits of y are therefore fixed. The sum, not only the average, must
-///   lie within float's range.
 /// - Only sites that exist take part. A dense max pooling of the same tensor takes the zeros
 ///   between them as well, so that the two agree only where no feature is negative.
-/// - An output without any pair (`inverse` has them): y is 0 in both poolings, argmax is -1, its dy
-///   goes nowhere.
+/// - An output without any pair (`inverse` has them): y is 0, argmax is -1, its dy goes nowhere.
 /// - NaN exceeds every number, and so goes on to y, as in PyTorch. Of several, the first.
 /// - +0 and -0 are equal. y has the sign of the first.
 /// - Equal candidates: the one with the lowest tap wins, and gets all of the gradient. PyTorch and
@@ -59,20 +44,16 @@ SparsePoolProblem validated(SparsePoolProblem problem);
 /// One line: "strided, 1000 sites in ..., 16 channels, 6280 pairs".
 std::string describe(const SparsePoolProblem& problem);
 
-/// The arrays of max pooling: features [N][C] and the rulebook (pairs [P][3], sorted by k,
+/// The arrays of the forward pass: features [N][C] and the rulebook (pairs [P][3], sorted by k,
 /// then out; nbr [KV][M] and mask, see rulebook_signature()) to y [M][C] and argmax [M][C] (int32).
 Signature sparse_max_pool_signature(const SparsePoolProblem& problem);
 
-/// The arrays of its gradient: dy [M][C], argmax [M][C] as the forward pass left it, and the
+/// The arrays of the gradient: dy [M][C], argmax [M][C] as the forward pass left it, and the
 /// mirrored table, nbr_back [KV][N] (the output row of each input at each tap, or -1) with its
 /// masks, mask_back, to dx [N][C].
 Signature sparse_max_pool_dgrad_signature(const SparsePoolProblem& problem);
 
-/// The arrays of average pooling: features [N][C] and the rulebook's table, nbr [KV][M], to y
-/// [M][C].
-Signature sparse_avg_pool_signature(const SparsePoolProblem& problem);
-
-/// The arrays of max pooling where a rung computes.
+/// The arrays of the forward pass where a rung computes.
 struct SparseMaxPoolArrays {
   using Problem = SparsePoolProblem;    ///< Whose arrays these are.
   const float* features = nullptr;      ///< [N][C]
@@ -83,15 +64,7 @@ struct SparseMaxPoolArrays {
   std::int32_t* argmax = nullptr;       ///< [M][C]
 };
 
-/// Those of average pooling.
-struct SparseAvgPoolArrays {
-  using Problem = SparsePoolProblem;  ///< Whose arrays these are.
-  const float* features = nullptr;    ///< [N][C]
-  const std::int32_t* nbr = nullptr;  ///< [KV][M], input rows or -1
-  float* y = nullptr;                 ///< [M][C]
-};
-
-/// Those of the gradient of max pooling.
+/// Those of the gradient.
 struct SparseMaxPoolDgradArrays {
   using Problem = SparsePoolProblem;        ///< Whose arrays these are.
   const float* dy = nullptr;                ///< [M][C]
@@ -138,86 +111,11 @@ struct SparseToDenseArrays {
   float* x = nullptr;                    ///< [batch][C] and the extents
 };
 
-/// What a global pooling makes of the features of an image.
-enum class PoolReduction {
-  max,  ///< the largest
-  mean  ///< their sum over their number
-};
-
-/// Every reduction, by its name on the command line.
-inline constexpr std::array<std::string_view, 2> kPoolReductions = {"max", "mean"};
-
-/// As on the command line: "max".
-constexpr std::string_view name_of(PoolReduction reduce) {
-  return kPoolReductions[static_cast<std::size_t>(reduce)];
-}
-
-/// The parameters of global pooling. Trivially copyable. What is computed is said here, and nowhere
-/// else.
-///
-///     max    y[n][c] = the largest features[row][c] over all rows of image n, by exceeds()
-///     mean   y[n][c] = (sum of features[row][c] over all rows of image n) / (number of rows)
-///
-/// - Image n has the rows with coords[row][0] == n, in any order among those of other images. The
-///   other columns of coords make no difference; the sites are distinct and inside of the grid, as
-///   a rulebook wants them, too.
-/// - Only sites that exist take part, as in average pooling (SparsePoolProblem): a dense global
-/// mean
-///   divides by the number of cells. Sums are in float, in any order that is the same in every run;
-///   one division, rounded to nearest, follows.
-/// - An image without any row: y is 0 in both reductions.
-/// - NaN exceeds every number, and so goes on to y. Of zeros of both signs, either may be the
-///   maximum.
-struct SparseGlobalPoolProblem {
-  RulebookProblem grid = {};  ///< Axes, batch, sites and shape; the rest is that of a kernel of 1.
-  int C = 1;                  ///< Channels.
-  PoolReduction reduce = PoolReduction::max;  ///< What is made of an image's features.
-};
-
-/// Where a reduction begins: combined with any feature, it is that feature.
-HOST_DEVICE constexpr float neutral(PoolReduction reduce) {
-  constexpr float kBelowAll = -std::numeric_limits<float>::infinity();
-  return reduce == PoolReduction::mean ? 0.0f : kBelowAll;
-}
-
-/// A reduction of two numbers: features, or what others were reduced to.
-HOST_DEVICE constexpr float combined(PoolReduction reduce, float a, float b) {
-  if (reduce == PoolReduction::mean) return a + b;
-  return exceeds(b, a) ? b : a;
-}
-
-/// What y is of so many features that have been combined.
-HOST_DEVICE constexpr float finished(PoolReduction reduce, float all, int count) {
-  if (count == 0) return 0.0f;
-  return reduce == PoolReduction::mean ? all / static_cast<float>(count) : all;
-}
-
-/// The same problem. @throws BadInput if an extent is out of range.
-SparseGlobalPoolProblem validated(SparseGlobalPoolProblem problem);
-
-/// One line: "1000 sites in 40x40x10, batch 2, 16 channels, mean".
-std::string describe(const SparseGlobalPoolProblem& problem);
-
-/// The arrays: features [sites][C] and coords [sites][1 + ndim] (int32) to y [batch][C].
-Signature sparse_global_pool_signature(const SparseGlobalPoolProblem& problem);
-
-/// The arrays where a rung computes.
-struct SparseGlobalPoolArrays {
-  using Problem = SparseGlobalPoolProblem;  ///< Whose arrays these are.
-  const float* features = nullptr;          ///< [sites][C]
-  const std::int32_t* coords = nullptr;     ///< [sites][1 + ndim]
-  float* y = nullptr;                       ///< [batch][C]
-};
-
 /// @throws BadInput unless the problem is validated() and its arrays are given.
 void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolArrays& arrays);
-/// The same.
-void require_complete(const SparsePoolProblem& problem, const SparseAvgPoolArrays& arrays);
 /// The same.
 void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolDgradArrays& arrays);
 /// The same.
 void require_complete(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays);
-/// The same.
-void require_complete(const SparseGlobalPoolProblem& problem, const SparseGlobalPoolArrays& arrays);
 
 }  // namespace convladder

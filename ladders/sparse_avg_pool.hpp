@@ -3,7 +3,7 @@
 /// features[in] that exist
 #pragma once
 
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_avg_pool.hpp"
 #include "ladders/declare.hpp"
 
 CPU_RUNG(SparseAvgPoolArrays, cpu_reference, sparse_avg_pool, direct)

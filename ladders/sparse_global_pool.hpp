@@ -2,7 +2,7 @@
 /// @brief The rungs of sparse_global_pool: the maximum or the mean of all sites of each image
 #pragma once
 
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 #include "ladders/declare.hpp"
 
 CPU_RUNG(SparseGlobalPoolArrays, cpu_reference, sparse_global_pool, direct)

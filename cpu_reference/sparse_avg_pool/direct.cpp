@@ -3,7 +3,7 @@
 ///
 /// - After: cuda_naive/sparse_avg_pool/direct.cu
 /// - On the GPU: cuda_naive/sparse_avg_pool/direct.cu
-/// - The semantics: core/sparse_pool_problem.hpp
+/// - The semantics: core/sparse_avg_pool.hpp
 ///
 /// **The idea.** The table nbr lists the candidates of each output row, one entry for each tap, -1
 /// where no site exists. The loop adds the rows that exist to y and counts them; one division for
@@ -24,7 +24,7 @@
 #include <algorithm>
 
 #include "core/implementation.hpp"
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_avg_pool.hpp"
 
 namespace convladder::cpu_reference::sparse_avg_pool {
 namespace {

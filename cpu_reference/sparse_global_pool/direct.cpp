@@ -3,7 +3,7 @@
 ///
 /// - After: cuda_naive/sparse_global_pool/direct.cu
 /// - On the GPU: cuda_naive/sparse_global_pool/direct.cu
-/// - The semantics: core/sparse_pool_problem.hpp
+/// - The semantics: core/sparse_global_pool_problem.hpp
 ///
 /// **The idea.** The first number of a site is its batch id: the image that the row belongs to. One
 /// pass over the rows joins each of them to y of its image, by a maximum or by an addition, and
@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "core/implementation.hpp"
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 
 namespace convladder::cpu_reference::sparse_global_pool {
 namespace {

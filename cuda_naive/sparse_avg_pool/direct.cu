@@ -30,7 +30,7 @@
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_avg_pool.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_avg_pool {
 namespace {

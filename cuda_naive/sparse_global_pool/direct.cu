@@ -26,7 +26,7 @@
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 
 namespace convladder::BACKEND::cuda_naive::sparse_global_pool {
 namespace {

@@ -12,8 +12,6 @@
 ///     before   thread:  c0            nbr, features[in][c0]             C = 64: two warps a row
 ///     here     thread:  c0 c1 c2 c3   nbr, features[in][c0 ... c3]      C = 64: two rows a warp
 ///
-/// A block is a rectangle of vectors and rows, so that no thread divides by C.
-///
 /// **Expect.** A quarter of the loads of nbr and of features. The bytes of features stay the same,
 /// but a thread has four times as many of them in flight.
 /// @expect loads_per_output.nbr 27 / 4 = 6.75, a quarter
@@ -23,8 +21,10 @@
 /// only two channels, or one. More rows share a warp, which runs through the taps of all of them.
 /// **Try.** Read the row's mask and visit its set bits alone, as sparse_max_pool's masked_taps
 /// does. Where does the count come from then?
+#include "core/cuda/grid_stride.hpp"
+#include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_avg_pool.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/sparse_max_pool/threads_along.cuh"
 #include "cuda_optimized/sparse_max_pool/vectors.cuh"
@@ -35,63 +35,44 @@ namespace {
 using sparse_max_pool::Vector;
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more vectors, threads stride.
 
-/// features [N][C], nbr [KV][M], y [M][C]; C is a multiple of kWidth.
-/// Block (vectors, rows); any grid (rows, vectors).
+/// features [N][C], nbr [KV][M], y [M][C]; C is a multiple of kWidth. Any one-dimensional grid.
 template <int kWidth>
 __global__ void average_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
                              float* y) {
   const std::int64_t C = pool.C, M = pool.M;
-  const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
-  const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
-
-  std::int64_t c = (std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x) * kWidth;
-  for (; c < C; c += grid_channels) {
-    std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
-    for (; row < M; row += grid_rows) {
-      Vector<float, kWidth> sum;
+  for (const std::int64_t i : grid_stride(M * C / kWidth)) {
+    const std::int64_t row = i * kWidth / C, c = i * kWidth % C;
+    Vector<float, kWidth> sum;
 #pragma unroll
-      for (int i = 0; i < kWidth; ++i) sum.at[i] = 0.0f;
-      int count = 0;
-      for (std::int64_t k = 0; k < pool.book.KV; ++k) {
-        const std::int32_t in = nbr[k * M + row];
-        if (in < 0) continue;
-        const auto feature = Vector<float, kWidth>::load(features + in * C + c);
+    for (int j = 0; j < kWidth; ++j) sum.at[j] = 0.0f;
+    int count = 0;
+    for (std::int64_t k = 0; k < pool.book.KV; ++k) {
+      const std::int32_t in = nbr[k * M + row];
+      if (in < 0) continue;
+      const auto feature = Vector<float, kWidth>::load(features + in * C + c);
 #pragma unroll
-        for (int i = 0; i < kWidth; ++i) sum.at[i] += feature.at[i];
-        ++count;
-      }
-      if (count != 0) {
-#pragma unroll
-        for (int i = 0; i < kWidth; ++i) sum.at[i] /= static_cast<float>(count);
-      }
-      sum.store(y + row * C + c);
+      for (int j = 0; j < kWidth; ++j) sum.at[j] += feature.at[j];
+      ++count;
     }
+#pragma unroll
+    for (int j = 0; j < kWidth; ++j)
+      sum.at[j] = count == 0 ? 0.0f : sum.at[j] / static_cast<float>(count);
+    sum.store(y + i * kWidth);
   }
 }
 
 void run(const SparsePoolProblem& pool, const SparseAvgPoolArrays& arrays, const Context&) {
-  const auto* features = arrays.features;
-  auto* y = arrays.y;
-  const int vector = sparse_max_pool::vector_width(pool.C, {features, y});
-  const int width = sparse_max_pool::threads_along(pool.C / vector, kWidest);
-  const int height = kThreads / width;
-  const dim3 grid(blocks_for(pool.M, height, kMaxBlocks),
-                  blocks_for(pool.C / vector, width, kMaxGridYZ));
-  const auto kernel = vector == 4   ? average_rows<4>
-                      : vector == 2 ? average_rows<2>
-                                    : average_rows<1>;
-  launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
-         features, arrays.nbr, y);
+  const int width = sparse_max_pool::vector_width(pool.C, {arrays.features, arrays.y});
+  const std::int64_t vectors = std::int64_t{pool.M} * pool.C / width;
+  const auto kernel = width == 4 ? average_rows<4> : width == 2 ? average_rows<2> : average_rows<1>;
+  launch(kernel, {blocks_for(vectors, kThreads, kMaxBlocks), kThreads}, pool, arrays.features,
+         arrays.nbr, arrays.y);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {
-  const int vector = sparse_max_pool::vector_width(pool.C, {});
-  const int width = sparse_max_pool::threads_along(pool.C / vector, kWidest);
-  return text("vectors of ", vector, ", ", width, width == 1 ? " thread a row" : " threads a row",
-              pool.C / vector > width ? ", more vectors than threads" : "");
+  return text("vectors of ", sparse_max_pool::vector_width(pool.C, {}));
 }
 
 }  // namespace

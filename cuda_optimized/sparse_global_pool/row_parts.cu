@@ -34,7 +34,7 @@
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 #include "core/text.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_global_pool {

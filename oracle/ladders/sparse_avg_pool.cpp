@@ -1,6 +1,7 @@
 /// @file sparse_avg_pool.cpp
 /// @brief The mean of each window's rows: tap after tap, sums and counts of all outputs at once.
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_avg_pool.hpp"
+
 #include "oracle/ladders/definition.hpp"
 #include "oracle/means.hpp"
 

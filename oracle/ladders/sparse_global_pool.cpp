@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "core/site_errors.hpp"
-#include "core/sparse_pool_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 #include "oracle/ladders/definition.hpp"
 #include "oracle/means.hpp"
 

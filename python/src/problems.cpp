@@ -240,18 +240,20 @@ RulebookProblem rulebook_problem(const std::string& mode, int sites, int batch,
       per_axis("pad", after, ndim, 0)));
 }
 
-Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int C) {
+/// Sites over which no kernel moves.
+RulebookProblem site_grid(int sites, int batch, const Numbers& shape) {
   const Numbers ones(shape.size(), 1), zeros(shape.size(), 0), no_pad(2 * shape.size(), 0);
-  return validated(SparseToDenseProblem{
-      .grid = rulebook_problem("subm", sites, batch, shape, ones, ones, no_pad, ones, zeros),
-      .C = C});
+  return rulebook_problem("subm", sites, batch, shape, ones, ones, no_pad, ones, zeros);
+}
+
+Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int C) {
+  return validated(SparseToDenseProblem{.grid = site_grid(sites, batch, shape), .C = C});
 }
 
 Problem sparse_global_pool_problem(int sites, int batch, const Numbers& shape, int C,
                                    const std::string& reduce) {
-  const Problem dense = sparse_to_dense_problem(sites, batch, shape, C);
   return validated(SparseGlobalPoolProblem{
-      .grid = std::get<SparseToDenseProblem>(dense).grid,
+      .grid = site_grid(sites, batch, shape),
       .C = C,
       .reduce = named<PoolReduction>(
           "reduce", reduce, {{"max", PoolReduction::max}, {"mean", PoolReduction::mean}})});

@@ -12,8 +12,8 @@ planted_bug(divided_by_no_candidates
 
 planted_bug(multiplied_by_the_reciprocal
   RUNG cuda_optimized/sparse_avg_pool/vectorized
-  FIND [==[sum.at[i] /= static_cast<float>(count);]==]
-  REPLACE [==[sum.at[i] *= 1.0f / static_cast<float>(count);]==]
+  FIND [==[sum.at[j] / static_cast<float>(count);]==]
+  REPLACE [==[sum.at[j] * (1.0f / static_cast<float>(count));]==]
   TEACHES "two roundings instead of one: integer data tell a reciprocal from a division")
 
 planted_bug(every_channel_counts
