@@ -44,7 +44,8 @@ std::vector<std::int64_t> places_in(const ArraySpec& spec, std::int64_t longest)
 Arrays given_to(const BenchmarkProblem& benchmark, const Problem& problem) {
   if (benchmark.sites.empty()) return {};
   const Signature signature = ladder(benchmark.ladder).signature(problem);
-  if (benchmark.ladder == "sparse_to_dense") return {{"coords", sites_of(benchmark)}};
+  if (benchmark.ladder == "sparse_to_dense" || benchmark.ladder == "sparse_global_pool")
+    return {{"coords", sites_of(benchmark)}};
   const Rulebook& rulebook = rulebook_of(benchmark);
   Arrays given = rulebook_inputs(rulebook, signature);
   if (benchmark.ladder == "sparse_max_pool_dgrad") {
@@ -144,7 +145,7 @@ double least_bytes(const Contest& contest) {
                   static_cast<double>(mask_words(over.book.KV)) * over.M);
   };
   if (conv != nullptr) bytes += indices(*conv);
-  if (pool != nullptr && contest.ladder == "sparse_max_pool") bytes += indices(*pool);
+  if (pool != nullptr && contest.ladder != "sparse_max_pool_dgrad") bytes += indices(*pool);
   return bytes;
 }
 

@@ -15,7 +15,8 @@ const std::vector<BenchmarkProblem>& benchmark_problems() {
     BenchmarkProblems problems;
     for (const auto& of_ladders :
          {conv2d_problems, column_problems, gemm_problems, rulebook_problems, sparse_conv_problems,
-          sparse_max_pool_problems, sparse_to_dense_problems, voxelize_problems, fft_problems}) {
+          sparse_max_pool_problems, sparse_global_pool_problems, sparse_to_dense_problems,
+          voxelize_problems, fft_problems}) {
       BenchmarkProblems some = of_ladders();
       std::ranges::move(some, std::back_inserter(problems));
     }
@@ -43,6 +44,7 @@ const RulebookProblem* book_of(const Problem& problem) {
   if (const auto* conv = std::get_if<SparseConvProblem>(&problem)) return &conv->book;
   if (const auto* pool = std::get_if<SparsePoolProblem>(&problem)) return &pool->book;
   if (const auto* dense = std::get_if<SparseToDenseProblem>(&problem)) return &dense->grid;
+  if (const auto* images = std::get_if<SparseGlobalPoolProblem>(&problem)) return &images->grid;
   return std::get_if<RulebookProblem>(&problem);
 }
 

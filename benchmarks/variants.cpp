@@ -78,6 +78,7 @@ std::vector<Variant> variants_of(const BenchmarkProblem& benchmark) {
 
 bool pools_or_copies(const Problem& problem) {
   return std::holds_alternative<SparsePoolProblem>(problem) ||
+         std::holds_alternative<SparseGlobalPoolProblem>(problem) ||
          std::holds_alternative<SparseToDenseProblem>(problem);
 }
 

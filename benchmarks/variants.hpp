@@ -18,7 +18,7 @@ struct Variant {
 /// All that its ladder knows, the strict precision first.
 std::vector<Variant> variants_of(const BenchmarkProblem& benchmark);
 
-/// Max pooling over a rulebook, its gradient, or the step to a dense tensor.
+/// A pooling over a rulebook, the gradient of one, a global pooling, or the step to a dense tensor.
 bool pools_or_copies(const Problem& problem);
 
 }  // namespace convladder::benchmarks

@@ -35,6 +35,9 @@ nlohmann::ordered_json as_json(const BenchmarkProblem& problem, const RulebookPr
     json["cin"] = pool->C;
   } else if (const auto* dense = std::get_if<SparseToDenseProblem>(&problem.problem)) {
     json["cin"] = dense->C;
+  } else if (const auto* images = std::get_if<SparseGlobalPoolProblem>(&problem.problem)) {
+    json["cin"] = images->C;
+    json["reduce"] = name_of(images->reduce);
   } else {
     json["form"] = name_of(book.form);
   }

@@ -91,6 +91,7 @@ constexpr ProblemOption kProblemOptions[] = {
     {"map", "NAME", "the order of the tiles (default: all; gemm, conv2d: row_major)", kTiles},
     {"mode", "NAME", "subm (default), strided, transposed or inverse: where the outputs are",
      kSparse},
+    {"reduce", "NAME", "max (default) or mean: what a global pooling makes of an image", kSparse},
     {"form", "NAME", "pairs (default), table, sorted or split: what a rulebook is made as",
      kSparse},
     {"coords", "FILE", "the sites, int32 [site][1 + axes]: batch first, then outermost axis first",

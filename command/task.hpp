@@ -49,17 +49,19 @@ struct Prepared {
 /// do not fit its type, and if Data::integer is asked for and not possible
 Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed);
 
-/// The rulebook problem as it is, a sparse convolution or a pooling over it, or the sites alone, as
-/// a dense tensor.
+/// The rulebook problem as it is, a sparse convolution or a pooling over it, or the sites alone,
+/// for a dense tensor or a global pooling.
 /// @param book validated; its `sites` are the rows of `coords`
 /// @param layer of a convolution: channels, types, bias and activation; of others, Cin alone
 /// @param arrays given ones. The gradient of a pooling takes `features`, of which its argmax is.
 /// @param source_of_features what messages call them
+/// @param reduce what a global pooling makes of an image
 /// @param seed of features that are needed and not given
 /// @throws BadInput if the rulebook that a ladder needs has unusable sites, or does not fit into
 /// the memory
 Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
                  const SparseConvProblem& layer, std::uint64_t seed, Arrays arrays = {},
-                 const std::string& source_of_features = "features");
+                 const std::string& source_of_features = "features",
+                 PoolReduction reduce = PoolReduction::max);
 
 }  // namespace convladder::command

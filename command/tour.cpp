@@ -155,6 +155,8 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
   add_sweep("sparse_wgrad", 0.5, SparseMode::subm, kConvolvedVoxels, Data::real);
   add_sweep("sparse_max_pool", 0.5, SparseMode::strided, kConvolvedVoxels, Data::integer);
   add_sweep("sparse_max_pool_dgrad", 0.5, SparseMode::strided, kConvolvedVoxels, Data::real);
+  add_sweep("sparse_avg_pool", 0.5, SparseMode::strided, kConvolvedVoxels, Data::integer);
+  add_sweep("sparse_global_pool", 0.5, SparseMode::subm, kConvolvedVoxels, Data::integer);
   if (!selection.seats(ladder("sparse_to_dense")).empty()) {
     std::vector<Task> tasks;
     tasks.push_back(coarse_sweep_task(options.seed));

@@ -6,7 +6,9 @@
 #include "core/fft_problem.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/im2col_problem.hpp"
+#include "core/sparse_avg_pool.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/tile_map_problem.hpp"
 #include "core/voxelize_problem.hpp"
@@ -142,10 +144,26 @@ void for_each_array(SparseMaxPoolDgradArrays& arrays, const Visit& visit) {
 
 /// The same.
 template <class Visit>
+void for_each_array(SparseAvgPoolArrays& arrays, const Visit& visit) {
+  visit("features", arrays.features);
+  visit("nbr", arrays.nbr);
+  visit("y", arrays.y);
+}
+
+/// The same.
+template <class Visit>
 void for_each_array(SparseToDenseArrays& arrays, const Visit& visit) {
   visit("features", arrays.features);
   visit("coords", arrays.coords);
   visit("x", arrays.x);
+}
+
+/// The same.
+template <class Visit>
+void for_each_array(SparseGlobalPoolArrays& arrays, const Visit& visit) {
+  visit("features", arrays.features);
+  visit("coords", arrays.coords);
+  visit("y", arrays.y);
 }
 
 /// The same.

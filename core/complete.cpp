@@ -42,6 +42,9 @@ bool has_results_of(const SparsePoolProblem&, const SparsePoolProblem& p) {
 bool has_results_of(const SparseToDenseProblem& valid, const SparseToDenseProblem& p) {
   return has_results_of(valid.grid, p.grid);
 }
+bool has_results_of(const SparseGlobalPoolProblem& valid, const SparseGlobalPoolProblem& p) {
+  return has_results_of(valid.grid, p.grid);
+}
 template <class Problem>
 bool has_results_of(const Problem&, const Problem&) {
   return true;  // it computes none
@@ -153,8 +156,15 @@ void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolArray
 void require_complete(const SparsePoolProblem& problem, const SparseMaxPoolDgradArrays& arrays) {
   check(problem, arrays, sparse_max_pool_dgrad_signature);
 }
+void require_complete(const SparsePoolProblem& problem, const SparseAvgPoolArrays& arrays) {
+  check(problem, arrays, sparse_avg_pool_signature);
+}
 void require_complete(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays) {
   check(problem, arrays, sparse_to_dense_signature);
+}
+void require_complete(const SparseGlobalPoolProblem& problem,
+                      const SparseGlobalPoolArrays& arrays) {
+  check(problem, arrays, sparse_global_pool_signature);
 }
 void require_complete(const VoxelizeProblem& problem, const VoxelizeArrays& arrays) {
   check(problem, arrays, voxelize_signature);

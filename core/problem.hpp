@@ -11,6 +11,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/sparse_conv_problem.hpp"
+#include "core/sparse_global_pool_problem.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/tile_map_problem.hpp"
 #include "core/voxelize_problem.hpp"
@@ -18,9 +19,10 @@
 namespace convladder {
 
 /// A ladder's problems are all of one of these types; those of gemm of two.
-using Problem = std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem,
-                             RulebookProblem, SparseConvProblem, SparsePoolProblem,
-                             SparseToDenseProblem, VoxelizeProblem, FftProblem, GemmBatchProblem>;
+using Problem =
+    std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem, RulebookProblem,
+                 SparseConvProblem, SparsePoolProblem, SparseToDenseProblem,
+                 SparseGlobalPoolProblem, VoxelizeProblem, FftProblem, GemmBatchProblem>;
 
 /// One line, by the describe() of its type.
 inline std::string describe(const Problem& problem) {

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/array.hpp"
+#include "core/site_grid.hpp"
 
 namespace convladder {
 namespace {
@@ -48,20 +49,13 @@ Signature sparse_max_pool_dgrad_signature(const SparsePoolProblem& p) {
 
 SparseToDenseProblem validated(SparseToDenseProblem p) {
   require(p.C >= 1, "cin", p.C, "must be at least 1");
-  p.grid.mode = SparseMode::subm;
-  p.grid.kernel = p.grid.stride = p.grid.dilation = every_axis(1);
-  p.grid.pad = p.grid.out_padding = every_axis(0);
-  p.grid = validated(p.grid);
+  p.grid = validated_site_grid(p.grid);
   checked_product({p.grid.batch, cells_of(p), p.C, 4}, "bytes of the dense tensor");
   return p;
 }
 
 std::string describe(const SparseToDenseProblem& p) {
-  const auto& extents = p.grid.shape.value;
-  std::string line = text(p.grid.sites, p.grid.sites == 1 ? " site in " : " sites in ",
-                          joined(std::vector<int>(extents, extents + p.grid.ndim), "x"));
-  if (p.grid.batch != 1) line += text(", batch ", p.grid.batch);
-  return line + ", " + channels(p.C);
+  return describe_site_grid(p.grid) + ", " + channels(p.C);
 }
 
 Signature sparse_to_dense_signature(const SparseToDenseProblem& p) {

@@ -22,7 +22,7 @@ double rounded_up(double count, double multiple) { return std::ceil(count / mult
 
 /// What a rung's time depends on.
 struct Counts {
-  double products = 0;  ///< Multiply-adds of the definition; of max pooling comparisons.
+  double products = 0;  ///< Multiply-adds of the definition; of pooling comparisons or additions.
   double tiles = 0;     ///< Of a product in tiles of 6 x 16: multiply-adds with the padding.
   double columns = 0;   ///< Elements of the matrix of columns, of packed or of gathered operands.
   double passes = 0;    ///< Points times passes of an FFT.
@@ -167,6 +167,8 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
       {"cpu_reference/sparse_max_pool/direct", {.product = 5, .element = 1}},
       {"cpu_reference/sparse_max_pool_dgrad/direct", {.element = 1}},
       {"cpu_reference/sparse_max_pool_dgrad/gather", {.product = 4, .element = 1}},
+      {"cpu_reference/sparse_avg_pool/direct", {.product = 1, .element = 1}},
+      {"cpu_reference/sparse_global_pool/direct", {.element = 1}},
       {"cpu_reference/sparse_to_dense/direct", {.element = 0.15}},
       {"cpu_reference/sparse_to_dense/row_grid", {.element = 2.5}},
       {"cpu_reference/tile_map/maps", {.element = 10}},

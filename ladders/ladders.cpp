@@ -42,6 +42,8 @@ const std::vector<Ladder>& ladders() {
       sparse_wgrad_ladder(),
       sparse_max_pool_ladder(),
       sparse_max_pool_dgrad_ladder(),
+      sparse_avg_pool_ladder(),
+      sparse_global_pool_ladder(),
       sparse_to_dense_ladder(),
       voxelize_ladder(),
       fft_ladder(),

@@ -19,6 +19,8 @@ Ladder sparse_dgrad_ladder();           ///< ladders/sparse_dgrad.cpp
 Ladder sparse_wgrad_ladder();           ///< ladders/sparse_wgrad.cpp
 Ladder sparse_max_pool_ladder();        ///< ladders/sparse_max_pool.cpp
 Ladder sparse_max_pool_dgrad_ladder();  ///< ladders/sparse_max_pool_dgrad.cpp
+Ladder sparse_avg_pool_ladder();        ///< ladders/sparse_avg_pool.cpp
+Ladder sparse_global_pool_ladder();     ///< ladders/sparse_global_pool.cpp
 Ladder sparse_to_dense_ladder();        ///< ladders/sparse_to_dense.cpp
 Ladder voxelize_ladder();               ///< ladders/voxelize.cpp
 Ladder fft_ladder();                    ///< ladders/fft.cpp

@@ -82,6 +82,11 @@ Rule rule_of(const Problem& problem) {
               require_sites(std::get<SparseToDenseProblem>(p).grid, inputs);
             }};
   }
+  if (std::holds_alternative<SparseGlobalPoolProblem>(problem)) {
+    return {{"coords"}, [](const Problem& p, const Signature&, const Arrays& inputs) {
+              require_sites(std::get<SparseGlobalPoolProblem>(p).grid, inputs);
+            }};
+  }
   if (std::holds_alternative<SparsePoolProblem>(problem))
     return {{"argmax", "nbr_back"}, require_winners};
   const auto* fft = std::get_if<FftProblem>(&problem);

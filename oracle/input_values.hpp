@@ -16,7 +16,8 @@ std::vector<std::string> restricted_inputs(const Ladder& ladder, const Problem& 
 
 /// Checks the values of those inputs, unless one of them is not given:
 ///
-/// - `coords` of `rulebook` and `sparse_to_dense`: rows inside of batch and shape, no site twice;
+/// - `coords` of `rulebook`, `sparse_to_dense` and `sparse_global_pool`: rows inside of batch and
+///   shape, no site twice;
 /// - `argmax` of `sparse_max_pool_dgrad`, beside `nbr_back`: an input row that its output row
 ///   meets; -1 if that meets none, and only then;
 /// - `x` of `fft` over FftRing::mersenne: whole numbers from -2^24 to 2^24.

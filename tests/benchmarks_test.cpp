@@ -98,10 +98,12 @@ TEST_CASE("the table of problems: ladders that exist, in order, each id once, al
         CHECK(seen.contains({ladder, text(sites, "-", channels, "-subm3")}));
     }
   }
-  for (const char* ladder : {"sparse_max_pool", "sparse_max_pool_dgrad"}) {
+  for (const char* ladder : {"sparse_max_pool", "sparse_max_pool_dgrad", "sparse_avg_pool"}) {
     for (const char* id : {"sweep-16-k2s2", "sweep-64-k2s2", "half-32-k3s2", "half-64-k3s2"})
       CHECK(seen.contains({ladder, id}));
   }
+  for (const char* id : {"half-64-max", "half-64-mean", "eighth-128-mean"})
+    CHECK(seen.contains({"sparse_global_pool", id}));
   for (const char* id : {"eighth-64", "eighth-128", "quarter-32"})
     CHECK(seen.contains({"sparse_to_dense", id}));
   for (const char* id : {"sweep-points", "large-points", "shuffled-points"})
@@ -164,9 +166,10 @@ TEST_CASE("a sparse problem is whole once its rulebook is there") {
 }
 
 TEST_CASE("poolings and dense tensors: whole, without arithmetic, and no larger than fits") {
-  int pools = 0, tensors = 0;
+  int pools = 0, images = 0, tensors = 0;
   for (const BenchmarkProblem& problem : benchmark_problems()) {
-    if (!problem.ladder.starts_with("sparse_max_pool") && problem.ladder != "sparse_to_dense")
+    if (problem.ladder != "sparse_global_pool" && problem.ladder != "sparse_to_dense" &&
+        !std::holds_alternative<SparsePoolProblem>(problem.problem))
       continue;
     CAPTURE(problem.ladder);
     CAPTURE(problem.id);
@@ -192,9 +195,14 @@ TEST_CASE("poolings and dense tensors: whole, without arithmetic, and no larger 
       CHECK(dense->grid.sites == sites_of(problem).shape()[0]);
       CHECK(4 * cells_of(*dense) * dense->C <= 500'000'000);
       ++tensors;
+    } else {
+      const auto& global = std::get<SparseGlobalPoolProblem>(whole);
+      CHECK(global.grid.sites == sites_of(problem).shape()[0]);
+      ++images;
     }
   }
-  CHECK(pools == 8);
+  CHECK(pools == 12);
+  CHECK(images == 3);
   CHECK(tensors == 3);
 }
 

@@ -72,13 +72,14 @@ TEST_CASE("every input of indices is restricted, or made with the rulebook") {
     }
   }
   CHECK(restricted == std::set<std::string>{"rulebook.coords", "sparse_max_pool_dgrad.argmax",
-                                            "sparse_to_dense.coords"});
+                                            "sparse_global_pool.coords", "sparse_to_dense.coords"});
 }
 
 TEST_CASE("an index with a value that it cannot have is refused, wherever it stands") {
   Dice dice(1);
   int tried = 0;
-  for (const char* name : {"rulebook", "sparse_to_dense", "sparse_max_pool_dgrad"}) {
+  for (const char* name :
+       {"rulebook", "sparse_global_pool", "sparse_to_dense", "sparse_max_pool_dgrad"}) {
     for (const TestProblem& test : problems_of(name)) {
       if (test.size != Size::small) continue;
       const std::string array = restricted_inputs(ladder(name), test.problem).front();
@@ -90,7 +91,9 @@ TEST_CASE("an index with a value that it cannot have is refused, wherever it sta
         const auto at = static_cast<std::size_t>(dice(0, static_cast<int>(numbers.size()) - 1));
         const auto* grid = std::get_if<RulebookProblem>(&test.problem);
         const auto* dense = std::get_if<SparseToDenseProblem>(&test.problem);
+        const auto* images = std::get_if<SparseGlobalPoolProblem>(&test.problem);
         if (dense != nullptr) grid = &dense->grid;
+        if (images != nullptr) grid = &images->grid;
         if (grid != nullptr && value >= 0) {  // huge grids have such sites
           const auto column = static_cast<int>(at % static_cast<std::size_t>(1 + grid->ndim));
           if (value < (column == 0 ? grid->batch : grid->shape[column - 1])) continue;

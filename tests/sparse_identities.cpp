@@ -8,6 +8,7 @@
 #include "oracle/canonical.hpp"
 #include "oracle/rulebook.hpp"
 #include "tests/sparse_pool_identities.hpp"
+#include "tests/sparse_problems.hpp"
 
 namespace convladder::testing {
 namespace {
@@ -388,7 +389,8 @@ void check_sparse_identities(const Subject& subject, const CheckOptions& options
                              CheckReport& report) {
   if (subject.ladder().name == "rulebook") {
     check_all(rulebook_identities(subject), identity_sites(), options, report);
-  } else if (subject.ladder().name.starts_with("sparse_max_pool") ||
+  } else if (pools_over_rulebook(subject.ladder().name) ||
+             subject.ladder().name == "sparse_global_pool" ||
              subject.ladder().name == "sparse_to_dense") {
     check_pool_identities(subject, options, report);
   } else {

@@ -35,7 +35,11 @@ struct Pooled {
 };
 
 Arrays forward_inputs(const Subject& f, const PoolCase& c) {
-  return f.inputs(c.pool, 0, rulebook_inputs(c.book, sparse_max_pool_signature(c.pool)));
+  return f.inputs(c.pool, 0, rulebook_inputs(c.book, f.ladder().signature(c.pool)));
+}
+
+Array pooled_y(const Subject& f, const PoolCase& c, const Arrays& inputs) {
+  return f(c.pool, inputs).at("y");
 }
 
 Pooled pooled(const Subject& f, const PoolCase& c, const Arrays& inputs) {
@@ -103,7 +107,7 @@ void expect_channels_apart(const Subject& f, const PoolCase& c) {
   const Arrays inputs = forward_inputs(f, c);
   Arrays other = inputs;
   other.at("features") = permuted(inputs.at("features"));
-  expect_same(pooled(f, c, other).y, permuted(pooled(f, c, inputs).y));
+  expect_same(pooled_y(f, c, other), permuted(pooled_y(f, c, inputs)));
 }
 
 /// Dense max pooling of the same tensor, whose empty cells are 0: the same if all features are
@@ -131,6 +135,40 @@ void expect_dense(const Subject& f, const PoolCase& c, const CheckOptions& optio
     }
   }
   expect_same(pooled(f, c, inputs).y, expected);
+}
+
+// --- Average
+
+/// y times the number of pairs is the sum over them, but for the rounding of one division.
+void expect_mean_of_pairs(const Subject& f, const PoolCase& c) {
+  const Arrays inputs = forward_inputs(f, c);
+  const auto pairs = integers(c.book.pairs);
+  const std::int64_t C = c.pool.C;
+  Array expected = zeros({c.pool.M, C});
+  std::vector<float> counts(at(c.pool.M));
+  for (std::size_t i = 0; i < pairs.size(); i += kPairColumns) {
+    counts[at(pairs[i + 2])] += 1;
+    for (std::int64_t ch = 0; ch < C; ++ch)
+      expected.as<float>()[at(pairs[i + 2] * C + ch)] +=
+          floats(inputs.at("features"))[at(pairs[i + 1] * C + ch)];
+  }
+  for (std::size_t i = 0; i < floats(expected).size(); ++i) {
+    const float count = counts[i / at(C)];
+    if (count > 0) expected.as<float>()[i] /= count;
+  }
+  expect_same(pooled_y(f, c, inputs), expected);
+}
+
+/// The mean of equal numbers is that number, however many there are: 0 where there is none.
+void expect_constant_kept(const Subject& f, const PoolCase& c) {
+  Arrays inputs = forward_inputs(f, c);
+  std::ranges::fill(inputs.at("features").as<float>(), 5.0f);
+  Array expected = zeros({c.pool.M, c.pool.C});
+  const auto pairs = integers(c.book.pairs);
+  for (std::size_t i = 0; i < pairs.size(); i += kPairColumns)
+    for (std::int64_t ch = 0; ch < c.pool.C; ++ch)
+      expected.as<float>()[at(std::int64_t{pairs[i + 2]} * c.pool.C + ch)] = 5.0f;
+  expect_same(pooled_y(f, c, inputs), expected);
 }
 
 // --- Gradient
@@ -242,6 +280,72 @@ void expect_order_free(const Subject& f, const DenseCase& c) {
   expect_same(f(c.problem, turned).at("x"), f(c.problem, straight).at("x"));
 }
 
+// --- Global
+
+/// A global pooling's problem with its sites.
+struct GlobalCase {
+  SparseCase sites;
+  SparseGlobalPoolProblem problem;
+};
+
+std::string describe(const GlobalCase& c) { return convladder::describe(c.problem); }
+
+std::vector<GlobalCase> global_cases() {
+  std::vector<GlobalCase> list;
+  for (const SparseCase& sites : identity_sites()) {
+    constexpr int kChannels[] = {3, 1, 32, 40, 33};
+    for (const PoolReduction reduce : {PoolReduction::max, PoolReduction::mean})
+      list.push_back(
+          {sites, validated(SparseGlobalPoolProblem{
+                      .grid = sites.book, .C = kChannels[list.size() % 5], .reduce = reduce})});
+  }
+  return list;
+}
+
+/// The rows of each image.
+std::vector<int> counts_of_images(const GlobalCase& c) {
+  std::vector<int> counts(at(c.problem.grid.batch));
+  for (int row = 0; row < c.problem.grid.sites; ++row)
+    ++counts[at(site_of(c.problem.grid, integers(c.sites.coords).data(), row).batch)];
+  return counts;
+}
+
+/// The dense tensor's largest cells, which empty ones, 0, do not exceed where all features are
+/// positive; or its sums over the number of sites.
+void expect_dense_images(const Subject& f, const GlobalCase& c, const CheckOptions& options) {
+  Arrays inputs = f.inputs(c.problem, 0, {{"coords", c.sites.coords}});
+  const bool mean = c.problem.reduce == PoolReduction::mean;
+  for (float& value : inputs.at("features").as<float>())
+    if (!mean) value = std::abs(value) + 1;
+  const SparseToDenseProblem dense =
+      validated(SparseToDenseProblem{.grid = c.problem.grid, .C = c.problem.C});
+  const Array x = first_cpu_rung("sparse_to_dense", options)(dense, inputs).at("x");
+  const std::int64_t cells = cells_of(dense);
+  const std::vector<int> counts = counts_of_images(c);
+  Array expected = zeros({c.problem.grid.batch, c.problem.C});
+  for (std::int64_t i = 0; i < x.size(); ++i) {
+    float& y = expected.as<float>()[at(i / cells)];
+    const float value = floats(x)[at(i)];
+    y = mean ? y + value : std::max(y, value);
+  }
+  for (std::size_t i = 0; mean && i < floats(expected).size(); ++i) {
+    const int count = counts[i / at(c.problem.C)];
+    if (count > 0) expected.as<float>()[i] /= static_cast<float>(count);
+  }
+  expect_same(f(c.problem, inputs).at("y"), expected);
+}
+
+/// Equal features stay as they are, also negative ones; an image without a site is 0.
+void expect_constant_image(const Subject& f, const GlobalCase& c) {
+  Arrays inputs = f.inputs(c.problem, 0, {{"coords", c.sites.coords}});
+  std::ranges::fill(inputs.at("features").as<float>(), -3.0f);
+  Array expected = zeros({c.problem.grid.batch, c.problem.C});
+  const std::vector<int> counts = counts_of_images(c);
+  for (std::size_t i = 0; i < floats(expected).size(); ++i)
+    if (counts[i / at(c.problem.C)] > 0) expected.as<float>()[i] = -3.0f;
+  expect_same(f(c.problem, inputs).at("y"), expected);
+}
+
 }  // namespace
 
 void check_pool_identities(const Subject& subject, const CheckOptions& options,
@@ -260,6 +364,14 @@ void check_pool_identities(const Subject& subject, const CheckOptions& options,
          [](const PoolCase& c) { return c.pool.book.mode != SparseMode::inverse; },
          [&](const PoolCase& c) { expect_dense(subject, c, options); }}};
     check_all(identities, pool_cases(), options, report);
+  } else if (name == "sparse_avg_pool") {
+    const std::vector<Identity<PoolCase>> identities = {
+        {"the mean of a row's pairs",
+         {},
+         [&](const PoolCase& c) { expect_mean_of_pairs(subject, c); }},
+        {"equal features stay", {}, [&](const PoolCase& c) { expect_constant_kept(subject, c); }},
+        {"channels apart", {}, [&](const PoolCase& c) { expect_channels_apart(subject, c); }}};
+    check_all(identities, pool_cases(), options, report);
   } else if (name == "sparse_max_pool_dgrad") {
     const std::vector<Identity<PoolCase>> identities = {
         {"every gradient arrives once",
@@ -270,6 +382,15 @@ void check_pool_identities(const Subject& subject, const CheckOptions& options,
          [&](const PoolCase& c) { expect_adjoint_of_choosing(subject, c); }},
         {"linear", {}, [&](const PoolCase& c) { expect_linear(subject, c); }}};
     check_all(identities, pool_cases(), options, report);
+  } else if (name == "sparse_global_pool") {
+    const std::vector<Identity<GlobalCase>> identities = {
+        {"images of the dense tensor",
+         {},
+         [&](const GlobalCase& c) { expect_dense_images(subject, c, options); }},
+        {"equal features stay", {}, [&](const GlobalCase& c) {
+           expect_constant_image(subject, c);
+         }}};
+    check_all(identities, global_cases(), options, report);
   } else {
     const std::vector<Identity<DenseCase>> identities = {
         {"gathering gives the rows back",

@@ -1,13 +1,14 @@
 /// @file sparse_pool_identities.hpp
-/// @brief Identities of max pooling over a rulebook, of its gradient, and of the step to a dense
-/// tensor: see identities.hpp.
+/// @brief Identities of poolings, of the gradient of one, and of the step to a dense tensor: see
+/// identities.hpp.
 #pragma once
 
 #include "tests/identity_tools.hpp"
 
 namespace convladder::testing {
 
-/// Checks the identities of sparse_max_pool, sparse_max_pool_dgrad or sparse_to_dense.
+/// Checks the identities of sparse_max_pool, sparse_max_pool_dgrad, sparse_avg_pool,
+/// sparse_global_pool or sparse_to_dense.
 void check_pool_identities(const Subject& subject, const CheckOptions& options,
                            CheckReport& report);
 

@@ -1,5 +1,5 @@
 /// @file sparse_pool_test.cpp
-/// @brief Max pooling over a rulebook and the step to a dense tensor beyond the common problems:
+/// @brief Poolings over a rulebook and the step to a dense tensor beyond the common problems:
 /// answers by hand, NaN and the signs of zeros, and what must be refused.
 #include <doctest/doctest.h>
 
@@ -66,6 +66,18 @@ void check_pooling(const SparseCase& sites, int C, const std::vector<float>& fea
   for_each_rung("sparse_max_pool", pool, inputs, [&](const Arrays& outputs) {
     CHECK(bits_of(outputs.at("y")) == bits_of(floats_of({pool.M, C}, y)));
     CHECK(numbers(outputs.at("argmax")) == argmax);
+  });
+}
+
+/// All rungs of sparse_avg_pool give these bits.
+void check_averages(const SparseCase& sites, int C, const std::vector<float>& features,
+                    const std::vector<float>& y) {
+  const Rulebook book = make_rulebook(sites.book, sites.coords);
+  const SparsePoolProblem pool = pooling_over(book, C);
+  Arrays inputs = rulebook_inputs(book, sparse_avg_pool_signature(pool));
+  inputs.emplace("features", floats_of({pool.N, C}, features));
+  for_each_rung("sparse_avg_pool", pool, inputs, [&](const Arrays& outputs) {
+    CHECK(bits_of(outputs.at("y")) == bits_of(floats_of({pool.M, C}, y)));
   });
 }
 
@@ -146,6 +158,46 @@ TEST_CASE("max pooling: windows side by side, and windows that overlap") {
   check_pooling(case_of(book, rows), 1, {-1, -4, 2, 2}, {-1, 2, 2}, {0, 2, 2});
 }
 
+TEST_CASE("average pooling by hand: divided by the sites that exist, not by the taps") {
+  check_averages(three_sites(), 2, {3, 5, 8, 6, -2, 0}, {5.5f, 5.5f, 5.5f, 5.5f, -2, 0});
+  // A window of three sites, whose mean has no end in binary: divided once, not multiplied by 1/3.
+  const SparseCase line = case_of(
+      {.mode = SparseMode::strided, .ndim = 1, .shape = {{3}}, .kernel = {{3}}, .stride = {{3}}},
+      {{0, 0}, {0, 1}, {0, 2}});
+  check_averages(line, 2, {1, 2, 0, 2, 0, 1}, {1.0f / 3.0f, 5.0f / 3.0f});
+}
+
+TEST_CASE("average pooling: an output without candidates is 0, and infinities and NaN arrive") {
+  const SparseCase sites = case_of(
+      {.mode = SparseMode::inverse, .ndim = 1, .shape = {{5}}, .kernel = {{1}}, .stride = {{3}}},
+      {{0, 4}, {0, 3}, {0, 1}, {0, 0}});
+  check_averages(sites, 2, {-5, -6, -7, -8}, {0, 0, -7, -8, 0, 0, -5, -6});
+  const float inf = std::numeric_limits<float>::infinity();
+  check_averages(three_sites(), 1, {inf, 1, -inf}, {inf, inf, -inf});
+}
+
+TEST_CASE("average pooling: what its bound says of a sum, and what is too large for one") {
+  // Rows 0 and 1 have two candidates each: the bound is of their mean, not of their sum.
+  const SparseCase sites = three_sites();
+  const Rulebook book = make_rulebook(sites.book, sites.coords);
+  const SparsePoolProblem pool = pooling_over(book, 1);
+  const auto expected = [&](const std::vector<float>& features) {
+    Arrays inputs = rulebook_inputs(book, sparse_avg_pool_signature(pool));
+    inputs.emplace("features", floats_of({3, 1}, features));
+    return reference("sparse_avg_pool", pool, inputs).front();
+  };
+  CHECK(expected({3, -5, 7}).magnitude == std::vector<double>{4, 4, 7});
+  CHECK(expected({3, -5, 7}).values == std::vector<double>{-1, -1, 7});
+  CHECK(longest_sum("sparse_avg_pool", pool) == 3);
+  // The mean of two numbers of 3e38 fits float, and their sum does not.
+  Arrays inputs = rulebook_inputs(book, sparse_avg_pool_signature(pool));
+  inputs.emplace("features", floats_of({3, 1}, {3e38f, 3e38f, 1}));
+  const Comparison large(ladder("sparse_avg_pool"), pool, Data::real, std::move(inputs),
+                         Roundings::any);
+  CHECK(refusal([&] { require_float_range(large); }).find("such a sum does not fit float32") !=
+        std::string::npos);
+}
+
 TEST_CASE("the gradient by hand: to the one winner, and several add up") {
   RulebookProblem line{.mode = SparseMode::strided, .ndim = 1, .shape = {{6}}, .kernel = {{3}}};
   line.stride = {{2}};
@@ -179,6 +231,33 @@ TEST_CASE("the gradient of an output without candidates goes nowhere") {
   });
 }
 
+/// All rungs of sparse_global_pool give these bits, of rows 0 and 2 in image 0 and row 1 in
+/// image 2.
+void check_global(PoolReduction reduce, const std::vector<float>& features,
+                  const std::vector<float>& y) {
+  const SparseCase sites = case_of(
+      {.mode = SparseMode::subm, .ndim = 1, .batch = 3, .shape = {{6}}}, {{0, 1}, {2, 1}, {0, 4}});
+  const int C = static_cast<int>(features.size() / 3);
+  const SparseGlobalPoolProblem problem =
+      validated(SparseGlobalPoolProblem{.grid = sites.book, .C = C, .reduce = reduce});
+  const Arrays inputs = {{"features", floats_of({3, C}, features)}, {"coords", sites.coords}};
+  for_each_rung("sparse_global_pool", problem, inputs, [&](const Arrays& outputs) {
+    CHECK(bits_of(outputs.at("y")) == bits_of(floats_of({3, C}, y)));
+  });
+}
+
+TEST_CASE("global pooling by hand: an image without a site is 0, and negative maxima stay") {
+  check_global(PoolReduction::max, {-3, 5, -8, 6, -2, 0}, {-2, 5, 0, 0, -8, 6});
+  check_global(PoolReduction::mean, {-3, 5, -8, 6, -2, 0}, {-2.5f, 2.5f, 0, 0, -8, 6});
+}
+
+TEST_CASE("global pooling: infinities and NaN arrive in their image") {
+  const float inf = std::numeric_limits<float>::infinity();
+  const float nan = float_of(0x7fc00000u);
+  check_global(PoolReduction::max, {-inf, nan, -inf, 1, -inf, inf}, {-inf, nan, 0, 0, -inf, 1});
+  check_global(PoolReduction::mean, {inf, 1, -inf, 1, 2, inf}, {inf, inf, 0, 0, -inf, 1});
+}
+
 TEST_CASE("to dense by hand: channels become planes, and every bit arrives") {
   const SparseCase sites =
       case_of({.mode = SparseMode::subm, .ndim = 2, .batch = 2, .shape = {{2, 3}}},
@@ -202,6 +281,8 @@ TEST_CASE("parameters and sites that make no sense are refused") {
   CHECK(refusal([] { validated(SparsePoolProblem{.pairs = std::int64_t{1} << 31}); }) ==
         "pairs = 2147483648: must be less than 2^31");
   CHECK(refusal([&] { validated(SparseToDenseProblem{.grid = sites.book, .C = 0}); }) ==
+        "cin = 0: must be at least 1");
+  CHECK(refusal([&] { validated(SparseGlobalPoolProblem{.grid = sites.book, .C = 0}); }) ==
         "cin = 0: must be at least 1");
   RulebookProblem wide{.ndim = 4, .shape = every_axis(30000)};
   CHECK(refusal([&] {
@@ -231,6 +312,10 @@ TEST_CASE("describe and signatures of poolings and dense tensors") {
   CHECK(describe(dense) == "9 sites in 4x5x6, batch 2, 7 channels");
   CHECK(sparse_to_dense_signature(dense).outputs[0].shape == Shape{2, 7, 4, 5, 6});
   CHECK(sparse_to_dense_signature(dense).outputs[0].axes == "nczyx");
+  const SparseGlobalPoolProblem images =
+      validated(SparseGlobalPoolProblem{.grid = dense.grid, .C = 7, .reduce = PoolReduction::mean});
+  CHECK(describe(images) == "9 sites in 4x5x6, batch 2, 7 channels, mean");
+  CHECK(sparse_global_pool_signature(images).outputs[0].shape == Shape{2, 7});
 }
 
 TEST_SUITE_END();

@@ -78,11 +78,15 @@ constexpr std::array<std::size_t, 5> kMisalignments = {0, 4, 0, 8, 12};
 /// The same for poolings: of each width of a vector, with rows in one block and in several.
 constexpr std::array<int, 9> kPoolChannels = {1, 3, 16, 17, 6, 33, 8, 132, 2};
 
-/// And for dense tensors: around a tile.
+/// And for dense tensors and global poolings: around a tile.
 constexpr std::array<int, 7> kDenseChannels = {1, 32, 3, 33, 31, 16, 65};
-constexpr std::int64_t kMostElements = 100'000;  ///< Of a dense tensor.
+constexpr std::int64_t kMostElements = 100'000;  ///< Of a dense tensor, or of images.
 
 }  // namespace
+
+bool pools_over_rulebook(const std::string& ladder) {
+  return ladder == "sparse_avg_pool" || ladder.starts_with("sparse_max_pool");
+}
 
 TestProblem sparse_problem(const std::string& ladder, const std::string& name,
                            const SparseCase& sites, const SparseConvProblem& layer) {
@@ -98,8 +102,18 @@ TestProblem sparse_problem(const std::string& ladder, const std::string& name,
     test.given.emplace("coords", sites.coords);
     return test;
   }
+  if (ladder == "sparse_global_pool") {
+    TestProblem test{
+        .name = name,
+        .problem = validated(SparseGlobalPoolProblem{
+            .grid = sites.book,
+            .C = layer.Cin,
+            .reduce = layer.Cout % 2 == 1 ? PoolReduction::mean : PoolReduction::max})};
+    test.given.emplace("coords", sites.coords);
+    return test;
+  }
   const Rulebook book = make_rulebook(sites.book, sites.coords);
-  if (ladder.starts_with("sparse_max_pool")) {
+  if (pools_over_rulebook(ladder)) {
     const SparsePoolProblem pool = pooling_over(book, layer.Cin);
     TestProblem test{.name = name, .problem = pool};
     test.given = rulebook_inputs(book, convladder::ladder(ladder).signature(pool));
@@ -113,13 +127,14 @@ TestProblem sparse_problem(const std::string& ladder, const std::string& name,
 }
 
 std::vector<TestProblem> sparse_problems(const std::string& ladder) {
-  const bool pools = ladder.starts_with("sparse_max_pool"), to_dense = ladder == "sparse_to_dense";
+  const bool pools = pools_over_rulebook(ladder), to_dense = ladder == "sparse_to_dense";
+  const bool to_images = ladder == "sparse_global_pool", sites_alone = to_dense || to_images;
   std::vector<NamedSites> cases = edge_cases();
   if (ladder != "rulebook" && !to_dense)
     std::erase_if(cases, [](const NamedSites& entry) { return entry.shows == Shows::places; });
-  if (ladder != "rulebook" && !to_dense && !pools)
+  if (ladder != "rulebook" && !sites_alone && !pools)
     for (NamedSites& layer : layer_cases(ladder)) cases.push_back(std::move(layer));
-  if (pools) {  // a sum over nothing needs no care, a maximum does
+  if (pools) {  // a sum over nothing needs no care, a maximum or a mean does
     RulebookProblem gaps = book_of(kInverse, 2, {{17, 19}}, every_axis(1));
     gaps.stride = every_axis(3);
     Dice dice(7);
@@ -128,16 +143,29 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
                      random_case(book_of(kSubm, 2, {{9, 8}}, every_axis(3)), 40, dice), kRows,
                      Size::small, 8, Channels{8, 8}});
   }
+  if (to_images) {
+    // Some of the images have no site, and the rows of the others are mixed.
+    RulebookProblem book = book_of(kSubm, 2, {{20, 40}}, every_axis(1));
+    book.batch = 5;
+    Dice dice(9);
+    for (const Channels channels : {Channels{33, 1}, {40, 2}})
+      cases.push_back({"several parts of the rows", random_case(book, 300, dice), kRows,
+                       Size::small, 0, channels});
+    book.batch = 900;
+    for (const Channels channels : {Channels{2, 1}, {3, 2}})
+      cases.push_back(
+          {"images without a site", random_case(book, 70, dice), kRows, Size::small, 0, channels});
+  }
   std::vector<TestProblem> list;
   for (std::size_t i = 0; i < cases.size(); ++i) {
     const NamedSites& entry = cases[i];
     Channels channels = entry.channels.value_or(kChannels[i % kChannels.size()]);
     if (pools && !entry.channels) channels.in = kPoolChannels[i % kPoolChannels.size()];
-    if (to_dense) {
-      channels.in = kDenseChannels[i % kDenseChannels.size()];
+    if (sites_alone) {
+      if (!entry.channels) channels.in = kDenseChannels[i % kDenseChannels.size()];
       // One mode has all sets of sites, most of them in grids that are small enough.
       const RulebookProblem& book = entry.sites.book;
-      const std::int64_t cells = key_count(book, book.shape);
+      const std::int64_t cells = to_dense ? key_count(book, book.shape) : book.batch;
       if (book.mode != kSubm || cells * channels.in > kMostElements || !entry.rungs.empty())
         continue;
     }

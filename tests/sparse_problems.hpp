@@ -11,8 +11,11 @@
 
 namespace convladder::testing {
 
+/// Whether a ladder pools over a rulebook: its problems are SparsePoolProblems.
+bool pools_over_rulebook(const std::string& ladder);
+
 /// A problem of a sparse ladder over these sites. @param layer of the convolutions: channels, bias
-/// and activation; other ladders take its Cin
+/// and activation; other ladders take its Cin, and a global pooling is a mean where its Cout is odd
 TestProblem sparse_problem(const std::string& ladder, const std::string& name,
                            const SparseCase& sites,
                            const SparseConvProblem& layer = {.Cin = 3, .Cout = 5});

@@ -23,7 +23,7 @@ void add_sparse_poolings(BenchmarkProblems& all, const std::string& ladder) {
 
 BenchmarkProblems sparse_max_pool_problems() {
   BenchmarkProblems all;
-  for (const char* ladder : {"sparse_max_pool", "sparse_max_pool_dgrad"})
+  for (const char* ladder : {"sparse_max_pool", "sparse_max_pool_dgrad", "sparse_avg_pool"})
     add_sparse_poolings(all, ladder);
   return all;
 }

@@ -15,8 +15,10 @@ DrawnLadder drawn_fft();
 DrawnLadder drawn_gemm();
 DrawnLadder drawn_im2col();
 DrawnLadder drawn_rulebook();
+DrawnLadder drawn_sparse_avg_pool();
 DrawnLadder drawn_sparse_conv();
 DrawnLadder drawn_sparse_dgrad();
+DrawnLadder drawn_sparse_global_pool();
 DrawnLadder drawn_sparse_max_pool();
 DrawnLadder drawn_sparse_max_pool_dgrad();
 DrawnLadder drawn_sparse_to_dense();
@@ -34,8 +36,10 @@ const DrawnLadder& drawn_ladder(const std::string& ladder) {
       {"gemm", drawn_gemm()},
       {"im2col", drawn_im2col()},
       {"rulebook", drawn_rulebook()},
+      {"sparse_avg_pool", drawn_sparse_avg_pool()},
       {"sparse_conv", drawn_sparse_conv()},
       {"sparse_dgrad", drawn_sparse_dgrad()},
+      {"sparse_global_pool", drawn_sparse_global_pool()},
       {"sparse_max_pool", drawn_sparse_max_pool()},
       {"sparse_max_pool_dgrad", drawn_sparse_max_pool_dgrad()},
       {"sparse_to_dense", drawn_sparse_to_dense()},

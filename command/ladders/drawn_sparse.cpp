@@ -93,6 +93,12 @@ DrawnProblem draw_to_dense(Drawer& drawer, double work) {
   return problem;
 }
 
+DrawnProblem draw_global_pool(Drawer& drawer, double work) {
+  DrawnProblem problem = draw_to_dense(drawer, work);
+  problem.options["reduce"] = drawer.one_of({"max", "mean"});
+  return problem;
+}
+
 double rulebook_work(const RulebookProblem& p) {
   return 32.0 * p.sites * p.KV +
          static_cast<double>(key_count(p, p.out_shape) + key_count(p, p.shape)) / 256;
@@ -109,6 +115,11 @@ double pool_work(const SparsePoolProblem& p) {
 
 double to_dense_work(const SparseToDenseProblem& p) {
   return static_cast<double>(cells_of(p)) * p.grid.batch * p.C;
+}
+
+/// One thread walks over all rows for each element of y.
+double global_pool_work(const SparseGlobalPoolProblem& p) {
+  return static_cast<double>(p.grid.sites) * p.grid.batch * p.C;
 }
 
 }  // namespace
@@ -140,6 +151,12 @@ DrawnLadder drawn_sparse_max_pool() {
 }
 
 DrawnLadder drawn_sparse_max_pool_dgrad() { return drawn_sparse_max_pool(); }
+
+DrawnLadder drawn_sparse_avg_pool() { return drawn_sparse_max_pool(); }
+
+DrawnLadder drawn_sparse_global_pool() {
+  return {.draw = draw_global_pool, .work = work_in<SparseGlobalPoolProblem>(global_pool_work)};
+}
 
 DrawnLadder drawn_sparse_to_dense() {
   return {.draw = draw_to_dense, .work = work_in<SparseToDenseProblem>(to_dense_work)};

@@ -22,6 +22,7 @@ struct OverSites {
   std::uint64_t seed = 1;                       ///< Of what is needed and not given.
   Arrays arrays = {};                           ///< Given ones.
   std::string source_of_features = "features";  ///< What messages call them.
+  PoolReduction reduce = PoolReduction::max;    ///< Of a global pooling.
 };
 
 /// A ladder as the program sees it.

@@ -16,8 +16,10 @@ LadderCommand fft_command();
 LadderCommand gemm_command();
 LadderCommand im2col_command();
 LadderCommand rulebook_command();
+LadderCommand sparse_avg_pool_command();
 LadderCommand sparse_conv_command();
 LadderCommand sparse_dgrad_command();
+LadderCommand sparse_global_pool_command();
 LadderCommand sparse_max_pool_command();
 LadderCommand sparse_max_pool_dgrad_command();
 LadderCommand sparse_to_dense_command();
@@ -36,8 +38,10 @@ const LadderCommand& command_of(const std::string& ladder) {
       {"gemm", gemm_command()},
       {"im2col", im2col_command()},
       {"rulebook", rulebook_command()},
+      {"sparse_avg_pool", sparse_avg_pool_command()},
       {"sparse_conv", sparse_conv_command()},
       {"sparse_dgrad", sparse_dgrad_command()},
+      {"sparse_global_pool", sparse_global_pool_command()},
       {"sparse_max_pool", sparse_max_pool_command()},
       {"sparse_max_pool_dgrad", sparse_max_pool_dgrad_command()},
       {"sparse_to_dense", sparse_to_dense_command()},

@@ -62,11 +62,14 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
   parameters.set_dtype(layer);
   if (parameters.word("activation", {"none", "relu"}) == "relu")
     layer.activation = Activation::relu;
+  const PoolReduction reduce = parameters.word("reduce", {"max", "mean"}) == "mean"
+                                   ? PoolReduction::mean
+                                   : PoolReduction::max;
   const auto features = given.find("features");
   const std::string source =
       features == given.end() ? "" : parameters.source("features", features->second.shape());
   Task task = sparse_task(ladder, sites.book, std::move(sites.coords), layer, seed,
-                          std::move(given), source);
+                          std::move(given), source, reduce);
   if (!sites.name.empty()) task.title = sites.name + ", " + task.title;
   task.notes = parameters.notes();
   return task;
@@ -76,9 +79,10 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
 
 Task sparse_task(const Ladder& ladder, const RulebookProblem& book, Array coords,
                  const SparseConvProblem& layer, std::uint64_t seed, Arrays arrays,
-                 const std::string& source_of_features) {
+                 const std::string& source_of_features, PoolReduction reduce) {
   Task task{.ladder = &ladder, .problem = book, .title = {}};
-  OverSites over{book, std::move(coords), layer, seed, std::move(arrays), source_of_features};
+  OverSites over{book,  std::move(coords), layer, seed, std::move(arrays), source_of_features,
+                 reduce};
   command_of(ladder.name).set_over_sites(task, over);
   task.given.merge(over.arrays);
   task.title = describe(task.problem);

@@ -1,12 +1,12 @@
 /// @file sparse_max_pool.cpp
-/// @brief sparse_max_pool and sparse_max_pool_dgrad.
+/// @brief sparse_max_pool, sparse_max_pool_dgrad and sparse_avg_pool.
 #include "command/ladders/sparse.hpp"
 #include "core/error.hpp"
 
 namespace convladder::command {
 namespace {
 
-std::string sparse_max_pool_in_code(const SparsePoolProblem& p) {
+std::string sparse_pool_in_code(const SparsePoolProblem& p) {
   return text("SparsePoolProblem{.book = ", in_code(p.book), ", .C = ", p.C, ", .N = ", p.N,
               ", .M = ", p.M, ", .pairs = ", p.pairs, "}");
 }
@@ -32,7 +32,7 @@ Array argmax_of(const Rulebook& rulebook, int C, std::uint64_t seed, Arrays& arr
 LadderCommand sparse_max_pool_command() {
   return {.read = sparse_reader({.arrays = {{"features", {"input row", "cin"}}},
                                  .options = kernel_options_and({"cin"})}),
-          .in_code = code_of<SparsePoolProblem>(sparse_max_pool_in_code),
+          .in_code = code_of<SparsePoolProblem>(sparse_pool_in_code),
           .set_over_sites = [](Task& task, OverSites& over) {
             Rulebook rulebook = rulebook_over(over);
             task.problem = pooling_over(rulebook, over.layer.Cin);
@@ -40,11 +40,13 @@ LadderCommand sparse_max_pool_command() {
           }};
 }
 
+LadderCommand sparse_avg_pool_command() { return sparse_max_pool_command(); }
+
 LadderCommand sparse_max_pool_dgrad_command() {
   return {.read = sparse_reader(
               {.arrays = {{"features", {"input row", "cin"}}, {"dy", {"output row", "cin"}}},
                .options = kernel_options_and({"cin"})}),
-          .in_code = code_of<SparsePoolProblem>(sparse_max_pool_in_code),
+          .in_code = code_of<SparsePoolProblem>(sparse_pool_in_code),
           .set_over_sites = [](Task& task, OverSites& over) {
             Rulebook rulebook = rulebook_over(over);
             task.problem = pooling_over(rulebook, over.layer.Cin);

@@ -16,8 +16,10 @@ Definition fft_definition();
 Definition gemm_definition();
 Definition im2col_definition();
 Definition rulebook_definition();
+Definition sparse_avg_pool_definition();
 Definition sparse_conv_definition();
 Definition sparse_dgrad_definition();
+Definition sparse_global_pool_definition();
 Definition sparse_max_pool_definition();
 Definition sparse_max_pool_dgrad_definition();
 Definition sparse_to_dense_definition();
@@ -36,8 +38,10 @@ const Definition& definition_of(const std::string& ladder) {
       {"gemm", gemm_definition()},
       {"im2col", im2col_definition()},
       {"rulebook", rulebook_definition()},
+      {"sparse_avg_pool", sparse_avg_pool_definition()},
       {"sparse_conv", sparse_conv_definition()},
       {"sparse_dgrad", sparse_dgrad_definition()},
+      {"sparse_global_pool", sparse_global_pool_definition()},
       {"sparse_max_pool", sparse_max_pool_definition()},
       {"sparse_max_pool_dgrad", sparse_max_pool_dgrad_definition()},
       {"sparse_to_dense", sparse_to_dense_definition()},

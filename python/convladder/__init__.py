@@ -16,13 +16,13 @@ from ._core import BadInput, DeviceError, UnsupportedProblem, __version__, rungs
 from ._compare import Row, Table, compare
 from ._dense import col2im, conv2d, conv2d_dgrad, conv2d_transpose, conv2d_wgrad, fft, gemm, im2col, tile_map
 from ._run import Result
-from ._sparse import (Rulebook, rulebook, sparse_conv, sparse_dgrad, sparse_max_pool, sparse_max_pool_dgrad,
-                      sparse_to_dense, sparse_wgrad, voxelize)
+from ._sparse import (Rulebook, rulebook, sparse_avg_pool, sparse_conv, sparse_dgrad, sparse_global_pool,
+                      sparse_max_pool, sparse_max_pool_dgrad, sparse_to_dense, sparse_wgrad, voxelize)
 
 __all__ = ["BadInput", "DeviceError", "Result", "Row", "Rulebook", "Table", "UnsupportedProblem", "col2im", "compare",
            "conv2d", "conv2d_dgrad", "conv2d_transpose", "conv2d_wgrad", "fft", "gemm", "im2col", "rulebook", "rungs",
-           "sparse_conv", "sparse_dgrad", "sparse_max_pool", "sparse_max_pool_dgrad", "sparse_to_dense", "sparse_wgrad",
-           "tile_map", "voxelize"]
+           "sparse_avg_pool", "sparse_conv", "sparse_dgrad", "sparse_global_pool", "sparse_max_pool",
+           "sparse_max_pool_dgrad", "sparse_to_dense", "sparse_wgrad", "tile_map", "voxelize"]
 
 # The messages begin with the parameter: "stride = 0: must be at least 1", "x: it is missing".
 BadInput.parameter = property(lambda error: str(error).split(" ")[0].rstrip(":"), doc="The name of what is wrong.")

@@ -175,6 +175,38 @@ def sparse_max_pool_dgrad(dy, argmax, book):
 
 
 @operation
+def sparse_avg_pool(features, book):
+    """Average pooling over a rulebook: features [inputs][C] to y [outputs][C], float32.
+
+    y is the mean over the input rows that the rulebook pairs with an output row: their sum, in float32, divided by their
+    number. Sites that do not exist are not counted, as in spconv, and unlike in PyTorch's avg_pool with or without
+    count_include_pad. An output row without any input row is 0.
+    """
+    features = floats("features", features, (2,))
+    problem = _pool(book, "features", features)
+    return Call("sparse_avg_pool", problem, {"features": features}, ("y",), book)
+
+
+@operation
+def sparse_global_pool(features, coords, shape, *, reduce="max", batch=None):
+    """The maximum or the mean of all sites of each image: features [sites][C] at `coords` to y [batch][C], float32.
+
+    coords, shape: as rulebook() has them, distinct and inside of `shape`; the first column, the batch id, says to which image
+    a row belongs, in any order. batch: by default the largest batch id, and one more.
+    reduce: "max", in which NaN exceeds every number, or "mean", the sum, in float32, divided by the number of sites. An image
+    without a site is 0. A result has the same bits in every run.
+    """
+    features = floats("features", features, (2,))
+    coords, shape = _sites(coords, shape)
+    batch, teller = _batch(batch, coords)
+    with as_called({"batch": teller}, {"cin": "features", "sites": "shape", "bytes": "shape"}):
+        problem = _core.sparse_global_pool_problem(sites=len(coords), batch=batch, shape=shape, C=features.shape[1],
+                                                   reduce=word(reduce))
+    return Call("sparse_global_pool", problem, {"features": features, "coords": coords}, ("y",),
+                sizes={"memory": teller} if teller == "coords" else {})
+
+
+@operation
 def sparse_to_dense(features, coords, shape, *, batch=None):
     """Rows of features [sites][C] at `coords` to a dense tensor [batch][C] and `shape`, zeros elsewhere.
 

@@ -240,11 +240,23 @@ RulebookProblem rulebook_problem(const std::string& mode, int sites, int batch,
       per_axis("pad", after, ndim, 0)));
 }
 
-Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int C) {
+/// Sites over which no kernel moves.
+RulebookProblem site_grid(int sites, int batch, const Numbers& shape) {
   const Numbers ones(shape.size(), 1), zeros(shape.size(), 0), no_pad(2 * shape.size(), 0);
-  return validated(SparseToDenseProblem{
-      .grid = rulebook_problem("subm", sites, batch, shape, ones, ones, no_pad, ones, zeros),
-      .C = C});
+  return rulebook_problem("subm", sites, batch, shape, ones, ones, no_pad, ones, zeros);
+}
+
+Problem sparse_to_dense_problem(int sites, int batch, const Numbers& shape, int C) {
+  return validated(SparseToDenseProblem{.grid = site_grid(sites, batch, shape), .C = C});
+}
+
+Problem sparse_global_pool_problem(int sites, int batch, const Numbers& shape, int C,
+                                   const std::string& reduce) {
+  return validated(SparseGlobalPoolProblem{
+      .grid = site_grid(sites, batch, shape),
+      .C = C,
+      .reduce = named<PoolReduction>(
+          "reduce", reduce, {{"max", PoolReduction::max}, {"mean", PoolReduction::mean}})});
 }
 
 /// @param type of the points' coordinates, as NumPy calls it
@@ -335,6 +347,8 @@ void add_problems(nb::module_& module) {
       "out_padding"_a);
   module.def("sparse_to_dense_problem", &sparse_to_dense_problem, "sites"_a, "batch"_a, "shape"_a,
              "C"_a);
+  module.def("sparse_global_pool_problem", &sparse_global_pool_problem, "sites"_a, "batch"_a,
+             "shape"_a, "C"_a, "reduce"_a);
   module.def("voxelize_problem", &voxelize_problem, "points"_a, "columns"_a, "voxel"_a, "range"_a,
              "type"_a);
   module.def("points_in_float", &points_of, "problem"_a, "range"_a, "points"_a);

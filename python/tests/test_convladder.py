@@ -419,6 +419,31 @@ class Sparse(unittest.TestCase):
         dx = convladder.sparse_max_pool_dgrad(dy, argmax, book)
         self.assertEqual(numpy.vdot(features, dx), numpy.vdot(y, dy))
 
+    @given(sites(), st.sampled_from(["subm", "strided", "transposed", "inverse"]), st.integers(1, 9),
+           st.sampled_from(["cpu", "emulated"]))
+    def test_average_pooling_counts_the_sites_that_exist(self, drawn, mode, channels, where):
+        coords, shape = drawn
+        options = {} if mode == "subm" else dict(kernel=2, stride=3)
+        book = convladder.rulebook(coords, shape, mode=mode, batch=2, **options)
+        features = whole_numbers((book.inputs, channels), 4)
+        right = numpy.zeros((book.outputs, channels), numpy.float32)
+        for row, window in enumerate(book.table().T):
+            met = features[window[window >= 0]]
+            if len(met):
+                right[row] = met.sum(0) / numpy.float32(len(met))
+        numpy.testing.assert_array_equal(convladder.sparse_avg_pool(features, book, where=where), right)
+
+    @given(sites(), st.sampled_from(["max", "mean"]), st.integers(1, 40), st.sampled_from(["cpu", "emulated"]))
+    def test_global_pooling_is_over_the_sites_of_an_image(self, drawn, reduce, channels, where):
+        coords, shape = drawn
+        features = whole_numbers((len(coords), channels), 4) - 5
+        right = numpy.zeros((3, channels), numpy.float32)  # image 2 has no site
+        for n in set(coords[:, 0].tolist()):
+            rows = features[coords[:, 0] == n].astype(numpy.float64)
+            right[n] = rows.max(0) if reduce == "max" else rows.mean(0)
+        y = convladder.sparse_global_pool(features, coords, shape, reduce=reduce, batch=3, where=where)
+        numpy.testing.assert_array_equal(y, right)
+
     def test_half_precision_rounds_once(self):
         coords = numpy.array([[0, 1], [0, 2]], numpy.int32)
         book = convladder.rulebook(coords, (4,))
@@ -709,6 +734,8 @@ def examples():
         "sparse_wgrad": dict(features=features, dy=whole_numbers((book.outputs, 2), 9), **sparse),
         "sparse_max_pool": dict(features=features, book=book),
         "sparse_max_pool_dgrad": dict(dy=numpy.asarray(y), argmax=numpy.asarray(argmax, numpy.uint64), book=book),
+        "sparse_avg_pool": dict(features=features, book=book),
+        "sparse_global_pool": dict(features=features, reduce="mean", **grid),
         "sparse_to_dense": dict(features=features, **grid),
         "voxelize": dict(points=whole_numbers((9, 4), 1), voxel=2, range=(-8, -8, -8, 8, 8, 8))}
     return {name: dict(**call, rung=None, where="cpu") for name, call in calls.items()}
@@ -894,6 +921,7 @@ class WrongValues(unittest.TestCase):
                 ("weights", lambda: convladder.sparse_dgrad(whole_numbers((2, 3), 1), whole_numbers((4, 0, 3), 1), book)),
                 ("dy", lambda: convladder.sparse_wgrad(whole_numbers((4, 3), 1), whole_numbers((2, 0), 1), book)),
                 ("features", lambda: convladder.sparse_max_pool(features, book)),
+                ("features", lambda: convladder.sparse_avg_pool(features, book)),
                 ("points", lambda: convladder.voxelize(x[0, 0, :, :2], 1, (0, 0, 0, 1, 1, 1))),
                 ("voxel", lambda: convladder.voxelize(x[0, 0, :, :3], 1e-7, (0, 0, 0, 1, 1, 1))),
                 ("tiles_m", lambda: convladder.tile_map("row_major", 2**30, 2**30)),

@@ -140,6 +140,10 @@ class PyTorch(unittest.TestCase):
         right = F.conv3d(dense.double(), filters.double(), padding=1)
         b, i, j, k = coords.long().T
         self.assert_equal(y, right[b, :, i, j, k], 0)
+        # A dense sum of the features over that of ones is the mean over the sites that exist.
+        ones = convladder.sparse_to_dense(torch.ones_like(features), coords, (20, 20, 20))
+        sums, counts = (F.avg_pool3d(grid, 3, 1, 1, divisor_override=1) for grid in (dense, ones))
+        self.assert_equal(convladder.sparse_avg_pool(features, book), (sums / counts)[b, :, i, j, k], 0)
         dy = whole_numbers(3000, 16, seed=2)
         dw = convladder.sparse_wgrad(features, dy, book)
         dx = convladder.sparse_dgrad(dy, weights, book)
@@ -165,6 +169,7 @@ class PyTorch(unittest.TestCase):
         line = whole_numbers(1, 8, 2)
         for parameter, array, call in (
                 ("coords", coords, lambda wrong: convladder.sparse_to_dense(features, wrong, (4, 4), batch=1)),
+                ("coords", coords, lambda wrong: convladder.sparse_global_pool(features, wrong, (4, 4), batch=1)),
                 ("coords", coords, lambda wrong: convladder.rulebook(wrong, (4, 4), batch=1)),
                 ("argmax", argmax, lambda wrong: convladder.sparse_max_pool_dgrad(y, wrong, book))):
             call(array)

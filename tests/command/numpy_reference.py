@@ -200,6 +200,23 @@ def sparse_max_pool_dgrad(dy, argmax, inputs):
     return dx
 
 
+def sparse_avg_pool(features, pairs, outputs):
+    """The mean of each output's rows, rounded to float32 once; 0 where there is none."""
+    y, counts = np.zeros((outputs, features.shape[1])), np.zeros((outputs, 1))
+    np.add.at(y, pairs[:, 2], features[pairs[:, 1]])
+    np.add.at(counts, pairs[:, 2], 1)
+    return (y / np.maximum(counts, 1)).astype(np.float32)
+
+
+def sparse_global_pool(features, coords, reduce, batch):
+    """The maximum or the mean of each image's rows, rounded to float32 once; 0 where there is none."""
+    y = np.zeros((batch, features.shape[1]), np.float32)
+    for n in np.unique(coords[:, 0]):
+        rows = features[coords[:, 0] == n].astype(np.float64)
+        y[n] = rows.max(0) if reduce == "max" else rows.mean(0)
+    return y
+
+
 def sparse_to_dense(features, coords, shape, batch):
     x = np.zeros((batch, features.shape[1], *shape), np.float32)
     x[(coords[:, 0], slice(None), *coords[:, 1:].T)] = features

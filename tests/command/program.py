@@ -20,8 +20,8 @@ LADDERS = [
     "gemm",
     "tile_map",
     "rulebook",
-    "sparse_conv", "sparse_dgrad", "sparse_wgrad", "sparse_max_pool", "sparse_max_pool_dgrad",
-    "sparse_to_dense",
+    "sparse_conv", "sparse_dgrad", "sparse_wgrad", "sparse_max_pool", "sparse_max_pool_dgrad", "sparse_avg_pool",
+    "sparse_global_pool", "sparse_to_dense",
     "voxelize",
     "fft",
 ]

@@ -94,6 +94,8 @@ class CompareJson(ProgramTest):
                     "sparse_wgrad": ["--shape", "5,6,7", "--cin", 3, "--cout", 2],
                     "sparse_max_pool": ["--shape", "5,6,7", "--cin", 3],
                     "sparse_max_pool_dgrad": ["--shape", "5,6,7", "--cin", 3],
+                    "sparse_avg_pool": ["--shape", "5,6,7", "--cin", 3],
+                    "sparse_global_pool": ["--shape", "5,6,7", "--cin", 3],
                     "sparse_to_dense": ["--shape", "5,6,7", "--cin", 3]}
         for ladder in LADDERS:
             problem = problems.get(ladder, [])  # else the ladder's example

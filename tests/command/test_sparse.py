@@ -271,7 +271,7 @@ class Sweeps(SparseTest):
 
 
 class SparsePoolFiles(SparseTest):
-    """Max pooling, its gradient and dense tensors, saved by every rung, against NumPy."""
+    """Poolings, the gradient of one and dense tensors, saved by every rung, against NumPy."""
 
     def test_forward_and_gradient(self):
         for number, case in enumerate(self.CASES):
@@ -284,12 +284,29 @@ class SparsePoolFiles(SparseTest):
                 out, report, _ = self.save("sparse_max_pool", *words, "--features", path)
                 self.check_saved("sparse_max_pool", out, report,
                                  {"y": y, "argmax": argmax, "out_coords": out_coords})
+                out, report, _ = self.save("sparse_avg_pool", *words, "--features", path)
+                self.check_saved("sparse_avg_pool", out, report, {
+                    "y": reference.sparse_avg_pool(features, pairs, len(out_coords)), "out_coords": out_coords})
                 dy = integers(self.rng, len(out_coords), channels)
                 out, report, _ = self.save("sparse_max_pool_dgrad", *words, "--features", path, "--dy",
                                            self.write("dy.npy", dy))
                 dx = reference.sparse_max_pool_dgrad(dy, argmax, inputs)
                 self.check_saved("sparse_max_pool_dgrad", out, report,
                                  {"dx": dx, "out_coords": out_coords})
+
+    def test_global_pooling(self):
+        for shape, batch, count, channels in (((9,), 2, 5, 3), ((6, 7), 1, 30, 33), ((5, 6, 7), 40, 60, 4),
+                                              ((30, 40), 3, 500, 40), ((4, 5), 2, 0, 2)):
+            for reduce in ("max", "mean"):
+                with self.subTest(shape=shape, reduce=reduce):
+                    coords = sites(self.rng, shape, batch, count)
+                    features = integers(self.rng, count, channels)
+                    out, report, _ = self.save(
+                        "sparse_global_pool", "--coords", self.write("c.npy", coords), "--features",
+                        self.write("f.npy", features), "--shape", ",".join(map(str, shape)), "--batch", batch,
+                        "--cin", channels, "--reduce", reduce)
+                    y = reference.sparse_global_pool(features, coords, reduce, batch)
+                    self.check_saved("sparse_global_pool", out, report, {"y": y})
 
     def test_to_dense(self):
         for shape, batch, count, channels in (((9,), 2, 5, 3), ((6, 7), 1, 30, 33),
@@ -306,12 +323,14 @@ class SparsePoolFiles(SparseTest):
                 self.check_saved("sparse_to_dense", out, report, {"x": x})
 
     def test_what_is_not_given_is_made_up(self):
-        for ladder in ("sparse_max_pool", "sparse_max_pool_dgrad"):
+        for ladder in ("sparse_max_pool", "sparse_max_pool_dgrad", "sparse_avg_pool"):
             for words in ([], ["--cin", 5], ["--mode", "inverse", "--data", "real"], ["--lidar", 300],
                           ["--mode", "strided", "--kernel", 2, "--stride", 2, "--seed", 3]):
                 self.agree("compare", ladder, *words)
         for words in ([], ["--cin", 5], ["--shape", "40", "--data", "real"]):
             self.agree("compare", "sparse_to_dense", *words)
+            for reduce in ("max", "mean"):
+                self.agree("compare", "sparse_global_pool", *words, "--batch", 3, "--reduce", reduce)
 
     def test_bad_input(self):
         coords = self.write("coords.npy", np.array([[0, 1, 1], [0, 2, 1], [0, 2, 2]], np.int32))
@@ -324,14 +343,23 @@ class SparsePoolFiles(SparseTest):
                 ("sparse_max_pool", ["--dtype", "fp16"], ["dtype = fp16"]),
                 ("sparse_max_pool", ["--features", features], ["f.npy", "4 x 2"]),
                 ("sparse_max_pool_dgrad", ["--features", features], ["f.npy", "4 x 2"]),
+                ("sparse_avg_pool", ["--cin", 0], ["cin = 0"]),
+                ("sparse_avg_pool", ["--cout", 3], ["cout = 3", "sparse_avg_pool"]),
+                ("sparse_avg_pool", ["--features", features], ["f.npy", "4 x 2"]),
                 ("sparse_max_pool_dgrad", ["--dy", dy, "--cin", 2], ["cin", "dy.npy"]),
+                ("sparse_global_pool", ["--kernel", 3], ["kernel = 3", "sparse_global_pool"]),
+                ("sparse_global_pool", ["--reduce", "sum"], ["reduce = sum", "max", "mean"]),
+                ("sparse_global_pool", ["--features", features], ["f.npy", "4 x 2"]),
+                ("sparse_global_pool", ["--batch", 0], ["batch = 0"]),
+                ("sparse_to_dense", ["--reduce", "max"], ["reduce = max", "sparse_to_dense"]),
                 ("sparse_to_dense", ["--kernel", 3], ["kernel = 3", "sparse_to_dense"]),
                 ("sparse_to_dense", ["--mode", "subm"], ["mode = subm", "sparse_to_dense"]),
                 ("sparse_to_dense", ["--features", features], ["f.npy", "4 x 2"]),
                 ("sparse_to_dense", ["--shape", "2,2"], ["coords", "outside"])):
             with self.subTest(ladder=ladder, words=words):
                 self.bad_input("compare", ladder, "--coords", coords, *words, says=says)
-        for ladder in ("sparse_max_pool", "sparse_max_pool_dgrad", "sparse_to_dense"):
+        for ladder in ("sparse_max_pool", "sparse_max_pool_dgrad", "sparse_avg_pool", "sparse_global_pool",
+                       "sparse_to_dense"):
             self.bad_input("compare", ladder, "--coords", twice, says=["repeat"])
         self.bad_input("compare", "sparse_to_dense", "--shape", "100000,100000,100", "--cin", 64,
                        says=["memory"])

@@ -31,8 +31,9 @@ const LadderTests& tests_of(const std::string& ladder) {
         {"tile_map", tile_map_tests()},
         {"voxelize", voxelize_tests()},
     };
-    for (const char* name : {"rulebook", "sparse_conv", "sparse_dgrad", "sparse_max_pool",
-                             "sparse_max_pool_dgrad", "sparse_to_dense", "sparse_wgrad"})
+    for (const char* name :
+         {"rulebook", "sparse_avg_pool", "sparse_conv", "sparse_dgrad", "sparse_global_pool",
+          "sparse_max_pool", "sparse_max_pool_dgrad", "sparse_to_dense", "sparse_wgrad"})
       rows.emplace(name, sparse_tests(name));
     return rows;
   }();

@@ -57,7 +57,11 @@ std::vector<Problem> sparse_limits(const std::string& ladder) {
       // The other grids are too large for a problem.
       if (key_count(book, book.shape) <= std::int64_t{1} << 40)
         list.emplace_back(validated(SparseToDenseProblem{.grid = book, .C = 64}));
-    } else if (ladder.starts_with("sparse_max_pool")) {
+    } else if (ladder == "sparse_global_pool") {
+      for (const PoolReduction reduce : {PoolReduction::max, PoolReduction::mean})
+        list.emplace_back(
+            validated(SparseGlobalPoolProblem{.grid = book, .C = 64, .reduce = reduce}));
+    } else if (pools_over_rulebook(ladder)) {
       list.emplace_back(validated(SparsePoolProblem{
           .book = book, .C = 64, .N = book.sites, .M = book.sites, .pairs = kLargestInt}));
     } else {

@@ -54,6 +54,8 @@ EXAMPLES = {
                  for form in ("pairs", "table", "sorted", "split")],
     "sparse_conv": SPARSE, "sparse_dgrad": SPARSE, "sparse_wgrad": SPARSE,
     "sparse_max_pool": ["--shape 5,6,7 --sites 20 --cin 4"], "sparse_max_pool_dgrad": ["--shape 5,6,7 --sites 20 --cin 4"],
+    "sparse_avg_pool": ["--shape 5,6,7 --sites 20 --cin 4"],
+    "sparse_global_pool": [f"--shape 5,6,7 --batch 2 --sites 20 --cin 4 --reduce {reduce}" for reduce in ("max", "mean")],
     "sparse_to_dense": ["--shape 5,6,7 --sites 20 --cin 4"],
     "voxelize": ["--n 60 --voxel 4"],
 }

@@ -40,6 +40,8 @@ PROBLEMS = {
     "sparse_wgrad": "--shape 12,12,12 --sites 512 --cin 32 --cout 32",
     "sparse_max_pool": "--shape 12,12,12 --sites 512 --cin 32",
     "sparse_max_pool_dgrad": "--shape 12,12,12 --sites 512 --cin 32",
+    "sparse_avg_pool": "--shape 12,12,12 --sites 512 --cin 32",
+    "sparse_global_pool": "--shape 12,12,12 --sites 512 --cin 32",
     "sparse_to_dense": "--shape 12,12,12 --sites 512 --cin 32",
     "voxelize": "--n 4096 --voxel 1 --range -8,-8,-8,8,8,8",
 }

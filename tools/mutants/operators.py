@@ -389,6 +389,7 @@ _DECLINES = {
     "SparseConvProblem": ["{0}.Cin % 4 != 0", "{0}.Cout % 2 == 1", "{0}.M == 0", "{0}.book.KV == 1",
                           "{0}.book.KV > 32"],
     "SparsePoolProblem": ["{0}.C % 2 == 1", "{0}.M == 0"],
+    "SparseGlobalPoolProblem": ["{0}.C % 2 == 1", "{0}.reduce == PoolReduction::mean"],
     "SparseToDenseProblem": ["{0}.C % 2 == 1", "{0}.grid.ndim == 4"],
 }
 

@@ -1,0 +1,71 @@
+/// @file direct.cu
+/// @brief sparse_avg_pool, first on the GPU: one thread for each row and channel.
+///
+/// - Before: cpu_reference/sparse_avg_pool/direct.cpp
+/// - After: cuda_optimized/sparse_avg_pool/vectorized.cu
+/// - The same maths: cpu_reference/sparse_avg_pool/direct.cpp
+///
+/// **The idea.** Each element of y belongs to one thread, which adds its candidates tap by tap, in
+/// two registers: sum and count. No two threads write to the same address, so that no atomic is
+/// needed and the taps are added in the same order in every run.
+///
+///     nbr          out 0  1  2  3            thread (out = 2, c):
+///       k = 0        -1  0 -1  2               k = 0   -
+///       k = 1         0  1  2  3               k = 1   sum = features[2][c]         count 1
+///       k = 2         1 -1  3 -1               k = 2   sum += features[3][c]        count 2
+///                                              y[2][c] = sum / 2
+///
+/// **Expect.** KV loads of nbr for each element of y: all C channels of a row load the same
+/// entries. The threads of a warp have neighbouring channels of one row, so loads of nbr are of one
+/// address, and loads of features are coalesced.
+/// @expect lanes.workspace.atomic 0
+/// @expect loads_per_output.nbr 27, KV for each element of y
+/// @expect loads_per_output.features 3838 / 512 = 7.496, of 3838 pairs and 512 rows
+/// @expect sectors_per_request.nbr.load 1, one address
+/// @expect launches 1
+/// **Costs.** Most of the loads are of nbr, and of those about seven in ten return -1 in the layers
+/// of a LiDAR sweep. With fewer than 32 channels a warp spans several rows.
+/// **Try.** Replace the division by a multiplication with 1.0f / count. Which test fails, and on
+/// which counts?
+#include "core/cuda/grid_stride.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_avg_pool.hpp"
+
+namespace convladder::BACKEND::cuda_naive::sparse_avg_pool {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more elements, threads stride.
+
+/// features [N][C], nbr [KV][M], y [M][C]. Any one-dimensional grid.
+__global__ void average_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
+                             float* y) {
+  const std::int64_t C = pool.C, M = pool.M;
+  for (const std::int64_t i : grid_stride(M * C)) {
+    const std::int64_t row = i / C, c = i % C;
+    float sum = 0.0f;
+    int count = 0;
+    for (std::int64_t k = 0; k < pool.book.KV; ++k) {
+      const std::int32_t in = nbr[k * M + row];
+      if (in < 0) continue;
+      sum += features[in * C + c];
+      ++count;
+    }
+    y[i] = count == 0 ? 0.0f : sum / static_cast<float>(count);
+  }
+}
+
+void run(const SparsePoolProblem& pool, const SparseAvgPoolArrays& arrays, const Context&) {
+  const std::int64_t outputs = std::int64_t{pool.M} * pool.C;
+  launch(average_rows, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, arrays.features,
+         arrays.nbr, arrays.y);
+}
+
+}  // namespace
+
+extern const Implementation<SparseAvgPoolArrays> direct = {
+    .run = run,
+};
+
+}  // namespace convladder::BACKEND::cuda_naive::sparse_avg_pool
