@@ -2,10 +2,13 @@
 /// @brief The table of rungs, what rungs choose, and the problems that the suite has for them.
 #include "ladders/ladders.hpp"
 
+#include <cuda_on_cpu/control.hpp>
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -105,14 +108,51 @@ TEST_CASE("the rung table: sources, order, ideas and code") {
       CHECK(rung.name.find("/" + ladder.name + "/") != std::string::npos);
       CHECK(!rung.idea.empty());
       CHECK(rung.idea.find('\n') == std::string::npos);
-      if (!rung.previous.empty()) CHECK(below.contains(rung.previous));
-      if (!rung.beside.empty()) {
-        CHECK(!rung.previous.empty());  // a branch leaves the steps somewhere
-        CHECK(below.contains(rung.beside));
-      }
+      if (rung.previous.empty()) CHECK(&rung == &ladder.rungs.front());
+      if (rung.spine > 1) CHECK(below.contains(rung.previous));
       CHECK(rung.is_cuda() == rung.name.starts_with("cuda_"));
       CHECK(rung.code_at(Where::cpu).has_value() == !rung.is_cuda());
       below.insert(rung.name);
+    }
+  }
+}
+
+TEST_CASE("spines come first and are numbered; then alternatives, then advanced rungs") {
+  for (const Ladder& ladder : ladders()) {
+    CAPTURE(ladder.name);
+    std::set<std::string> all, parts, part;
+    for (const Rung& rung : ladder.rungs) all.insert(rung.name);
+    const Rung* before = nullptr;
+    for (const Rung& rung : ladder.rungs) {
+      CAPTURE(rung.name);
+      CHECK((rung.spine > 0) == (rung.level == Level::spine));
+      if (rung.spine == 1) {
+        CHECK(parts.insert(rung.part).second);
+        part.clear();
+      } else if (rung.spine > 1) {
+        CHECK(before->spine == rung.spine - 1);
+        CHECK(before->part == rung.part);
+        CHECK(part.contains(rung.previous));  // the step is one of this spine
+      } else {
+        CHECK(rung.part.empty());
+        CHECK(all.contains(rung.previous));
+      }
+      if (before != nullptr) CHECK(before->level <= rung.level);
+      part.insert(rung.name);
+      before = &rung;
+    }
+    CHECK(ladder.rungs.front().spine == 1);
+    // From each rung the way by `previous` ends at the bottom.
+    for (const Rung& rung : ladder.rungs) {
+      CAPTURE(rung.name);
+      const Rung* below = &rung;
+      std::size_t steps = 0;
+      while (!below->previous.empty() && steps <= ladder.rungs.size()) {
+        below = &*std::find_if(ladder.rungs.begin(), ladder.rungs.end(),
+                               [&](const Rung& other) { return other.name == below->previous; });
+        ++steps;
+      }
+      CHECK(below == &ladder.rungs.front());
     }
   }
 }
@@ -145,6 +185,35 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
           CHECK(code.choice(*taken[i]) == choices[i]);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("a CUDA rung takes problems on what it needs, and none on less") {
+  const struct Restored {
+    ~Restored() { cuda_on_cpu::control::set_compute_capability(90); }
+  } restored;
+  const std::map<std::string, std::vector<int>> runs_on = {
+      {"sm_75", {75, 80, 90}}, {"sm_80", {80, 90}}, {"sm_90a", {90}}};
+  for (const Ladder& ladder : ladders()) {
+    const std::vector<Problem> problems = all_problems(ladder.name);
+    for (const Rung& rung : ladder.rungs) {
+      CAPTURE(rung.name);
+      if (!rung.is_cuda()) {
+        CHECK(rung.needs == "cpu");
+        continue;
+      }
+      REQUIRE(runs_on.contains(rung.needs));
+      std::vector<int> found;
+      for (const int capability : {75, 80, 90}) {
+        cuda_on_cpu::control::set_compute_capability(capability);
+        if (std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
+              return !rung.code_at(Where::emulated)->supports(problem);
+            })) {
+          found.push_back(capability);
+        }
+      }
+      CHECK(found == runs_on.at(rung.needs));
     }
   }
 }

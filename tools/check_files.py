@@ -222,7 +222,7 @@ def check_steps(rows):
     sources = {row["rung"]: row["source"] for row in rows}
     large = entries_of(LARGE_STEPS)
     small = set(large)
-    for row, alike in likeness.of_table([row for row in rows if row["kind"] != "branch"], sources):
+    for row, alike in likeness.of_table([row for row in rows if row["level"] == "spine"], sources):
         translated = row["backend"] == "cuda" and sources[row["previous"]].endswith(".cpp")
         print(f"{alike:.2f}  {row['rung']}{'  (from C++)' if translated else ''}", file=sys.stderr)
         if alike >= LEAST_LIKENESS or translated:
@@ -230,7 +230,7 @@ def check_steps(rows):
         small.discard(row["rung"])
         if row["rung"] not in large:
             problem(ROOT / row["source"], 0, f"a step whose likeness to {row['previous']} is {alike:.2f}: at least "
-                                             f"{LEAST_LIKENESS}, or a branch, or {LARGE_STEPS.name} says why")
+                                             f"{LEAST_LIKENESS}, unless {LARGE_STEPS.name} says why")
     for rung in sorted(small):
         problem(LARGE_STEPS, 0, f"{rung} is no step of few lines in common: the entry can go")
 
@@ -302,12 +302,11 @@ def ladder_table(rows):
     ladders = {}
     for row in rows:
         ladders.setdefault(row["ladder"], []).append(row)
-    lines = ["| ladder | computes | steps | branches | from | to |", "|---|---|---:|---:|---|---|"]
+    lines = ["| ladder | computes | spine | other rungs | from | to |", "|---|---|---:|---:|---|---|"]
     for ladder, rungs in ladders.items():
-        steps = [rung for rung in rungs if rung["kind"] != "branch"]
-        first, last = (f"[{rung['rung'].rsplit('/', 1)[1]}]({rung['source']})" for rung in (steps[0], steps[-1]))
-        branches = sum(rung["kind"] == "branch" for rung in rungs)
-        lines.append(f"| [{ladder}](docs/ladders/{ladder}.md) | {rungs[0]['computes']} | {len(rungs) - branches} | {branches}"
+        spine = [rung for rung in rungs if rung["level"] == "spine"]
+        first, last = (f"[{rung['rung'].rsplit('/', 1)[1]}]({rung['source']})" for rung in (spine[0], spine[-1]))
+        lines.append(f"| [{ladder}](docs/ladders/{ladder}.md) | {rungs[0]['computes']} | {len(spine)} | {len(rungs) - len(spine)}"
                      f" | {first} | {last} |")
     return "\n".join(lines)
 
