@@ -190,7 +190,7 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
 }
 
 TEST_CASE("a CUDA rung takes problems on what it needs, and none on less") {
-  const struct Restored {
+  struct Restored {
     ~Restored() { cuda_on_cpu::control::set_compute_capability(90); }
   } restored;
   const std::map<std::string, std::vector<int>> runs_on = {
