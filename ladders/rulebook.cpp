@@ -31,7 +31,7 @@ convladder::Ladder convladder::rulebook_ladder() {
                   CUDA_ROW(cuda_optimized, rulebook, hash_table,
                            "cuda_optimized/rulebook/aggregated_counters",
                            "submanifold: hash table of 64-bit slots, one thread per output"),
-                  CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/symmetric",
+                  CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/hash_table",
                            "submanifold: bitmap of cells; a row is the rank of its bit"),
                   CUDA_ROW(cuda_optimized, rulebook, paged_bricks,
                            "cuda_optimized/rulebook/bit_grid",
