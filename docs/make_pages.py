@@ -63,9 +63,6 @@ class Pages:
         self.ladders = {}
         for row in rows:
             self.ladders.setdefault(row["ladder"], []).append(row)
-        # Of each step of a spine that changes most lines, why: tools/large_steps.txt.
-        self.large_steps = dict(line.split(" | ", 1) for line in (root / "tools/large_steps.txt").read_text().splitlines()
-                                if not line.startswith("#"))
         self.paths = ReadingPaths(self)
         self.made_players = []
         self.sass = sass_tables.Sass(root, self.link, self.is_stale)

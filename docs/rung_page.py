@@ -334,9 +334,7 @@ class RungPages:
             if kind == "place":
                 line = "" if not shown else "..."
             shown.append(f'<span class="{kind}">{html.escape(line) or " "}</span>')
-        why_large = self.pages.large_steps.get(after)
         change = [
-            *([f"A large step. {why_large}", ""] if why_large else []),
             f"Compared with {self.pages.link(before)}, header comments left out:",
             *self.why_large(after),
             "",
