@@ -318,7 +318,7 @@ class RungPages:
         """For a step that keeps few lines of the rung before it: why."""
         for line in (self.pages.root / "tools/large_steps.txt").read_text().split("\n"):
             if line.startswith(rung + " | "):
-                return ["", f"A large step: {line.split(' | ', 1)[1]}."]
+                return ["", f"A large step. {line.split(' | ', 1)[1]}"]
         return []
 
     def change(self, before, after):

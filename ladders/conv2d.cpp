@@ -69,21 +69,23 @@ convladder::Ladder convladder::conv2d_ladder() {
                            "cuda_optimized/conv2d/implicit_gemm_vectorized",
                            "cp.async pipeline: three stages in flight; zero-fill implements the "
                            "padding"),
-                  tf32(Tf32::operands, CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
-                                                "cuda_optimized/conv2d/implicit_gemm_cp_async",
-                                                "tensor cores: mma.sync in TF32 on NHWC")),
-                  tf32(Tf32::operands, CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
+                  needs("sm_80", tf32(Tf32::operands,
+                                      CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_mma_tf32,
+                                               "cuda_optimized/conv2d/implicit_gemm_cp_async",
+                                               "tensor cores: mma.sync in TF32 on NHWC"))),
+                  needs("sm_90a", tf32(Tf32::operands,
+                                       CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_tf32,
                                                 "cuda_optimized/conv2d/implicit_gemm_mma_tf32",
                                                 "TMA and wgmma: im2col-mode TMA loads the windows, "
-                                                "wgmma multiplies them (TF32)")),
-                  CUDA_ROW(
-                      cuda_optimized, conv2d, implicit_gemm_wgmma_16bit,
-                      "cuda_optimized/conv2d/implicit_gemm_wgmma_tf32",
-                      "half precision with wgmma: a stage holds twice the channels (fp16, bf16)"),
-                  CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_patches,
-                           "cuda_optimized/conv2d/implicit_gemm_wgmma_16bit",
-                           "halo-tile reuse: each input patch is loaded once and read for all R x "
-                           "S taps"),
+                                                "wgmma multiplies them (TF32)"))),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_16bit,
+                                           "cuda_optimized/conv2d/implicit_gemm_wgmma_tf32",
+                                           "half precision with wgmma: a stage holds twice the "
+                                           "channels (fp16, bf16)")),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_patches,
+                                           "cuda_optimized/conv2d/implicit_gemm_wgmma_16bit",
+                                           "halo-tile reuse: each input patch is loaded once and "
+                                           "read for all R x S taps")),
               }),
           alternatives({
               CPU_ROW(
@@ -169,10 +171,6 @@ convladder::Ladder convladder::conv2d_ladder() {
                   CUDA_ROW(
                       cuda_optimized, conv2d, winograd_chunks, "cuda_optimized/conv2d/winograd_4x4",
                       "Winograd with L2 blocking: as many tiles at a time as the L2 cache holds")),
-              winograd(4, tf32(Tf32::parts, CUDA_ROW(cuda_optimized, conv2d, winograd_3xtf32,
-                                                     "cuda_optimized/conv2d/winograd_4x4",
-                                                     "Winograd on tensor cores: each FP32 "
-                                                     "multiplication as three in TF32 (3xTF32)"))),
               winograd(2, CUDA_ROW(cuda_optimized, conv2d, winograd_fused,
                                    "cuda_optimized/conv2d/winograd_4x4",
                                    "fused Winograd: transforms in registers, 16 small GEMMs in "
@@ -197,38 +195,49 @@ convladder::Ladder convladder::conv2d_ladder() {
               CUDA_ROW(cuda_naive, conv2d, direct_16bit, "cuda_naive/conv2d/direct",
                        "half precision: fp16 or bf16 in memory, FP32 accumulators, one rounding at "
                        "the end"),
-              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_filters_as_rows,
-                       "cuda_optimized/conv2d/implicit_gemm_wgmma_16bit",
-                       "swap-AB: 64 filters are the rows of wgmma, 256 pixels its columns"),
-              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_two_blocks,
-                       "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-                       "split-K over two blocks, which exchange halves of their accumulators "
-                       "through global memory"),
-              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_block_pairs,
-                       "cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
-                       "split-K over a cluster: accumulators are exchanged through distributed "
-                       "shared memory"),
-              CUDA_ROW(
-                  cuda_optimized, conv2d, implicit_gemm_wgmma_full_tiles,
-                  "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-                  "full tiles: no padding columns, and both consumer warpgroups share a halo tile"),
-              CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_all_filters,
-                       "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-                       "weight-stationary 1 x 1: each pixel is loaded once for all filters"),
-              tf32(
-                  Tf32::operands,
-                  CUDA_ROW(
-                      cuda_optimized, conv2d, implicit_gemm_wgmma_patches_tf32,
-                      "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-                      "halo-tile reuse in TF32; accumulators are stored without a staging buffer")),
-              tf32(Tf32::operands, CUDA_ROW(cuda_optimized, conv2d, direct_mma_tf32,
-                                            "cuda_optimized/conv2d/direct_deinterleaved",
-                                            "tensor cores for few channels: mma.sync reads windows "
-                                            "from a halo tile in shared memory (TF32)")),
-              CUDA_ROW(cuda_optimized, conv2d, direct_mma_16bit,
-                       "cuda_optimized/conv2d/direct_mma_tf32",
-                       "tensor cores for few channels in half precision: two adjacent taps fill "
-                       "one register"),
+              needs("sm_80", tf32(Tf32::operands,
+                                  CUDA_ROW(cuda_optimized, conv2d, direct_mma_tf32,
+                                           "cuda_optimized/conv2d/direct_deinterleaved",
+                                           "tensor cores for few channels: mma.sync reads windows "
+                                           "from a halo tile in shared memory (TF32)"))),
+              needs("sm_80", CUDA_ROW(cuda_optimized, conv2d, direct_mma_16bit,
+                                      "cuda_optimized/conv2d/direct_mma_tf32",
+                                      "tensor cores for few channels in half precision: two "
+                                      "adjacent taps fill one register")),
+          }),
+          advanced({
+              needs("sm_90a",
+                    winograd(4, tf32(Tf32::parts,
+                                     CUDA_ROW(cuda_optimized, conv2d, winograd_3xtf32,
+                                              "cuda_optimized/conv2d/winograd_4x4",
+                                              "Winograd on tensor cores: each FP32 multiplication "
+                                              "as three in TF32 (3xTF32)")))),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_filters_as_rows,
+                             "cuda_optimized/conv2d/implicit_gemm_wgmma_16bit",
+                             "swap-AB: 64 filters are the rows of wgmma, 256 pixels its columns")),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_two_blocks,
+                                       "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
+                                       "split-K over two blocks, which exchange halves of their "
+                                       "accumulators through global memory")),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_block_pairs,
+                                       "cuda_optimized/conv2d/implicit_gemm_wgmma_two_blocks",
+                                       "split-K over a cluster: accumulators are exchanged through "
+                                       "distributed shared memory")),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_full_tiles,
+                                       "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
+                                       "full tiles: no padding columns, and both consumer "
+                                       "warpgroups share a halo tile")),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_all_filters,
+                             "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
+                             "weight-stationary 1 x 1: each pixel is loaded once for all filters")),
+              needs("sm_90a",
+                    tf32(Tf32::operands,
+                         CUDA_ROW(cuda_optimized, conv2d, implicit_gemm_wgmma_patches_tf32,
+                                  "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
+                                  "halo-tile reuse in TF32; accumulators are stored without a "
+                                  "staging buffer"))),
           }),
       })};
 }

@@ -23,20 +23,21 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                   CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
                            "cuda_optimized/conv2d_dgrad/implicit_gemm",
                            "cp.async pipeline: packed weights, three stages in flight"),
-                  tf32(Tf32::operands,
-                       CUDA_ROW(
-                           cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
-                           "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                           "tensor cores: mma.sync in TF32 on NHWC, one residue class at a time")),
-                  tf32(Tf32::operands,
-                       CUDA_ROW(
-                           cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
-                           "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
-                           "TMA and wgmma: a forward pass over dy for each residue class (TF32)")),
-                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit,
-                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
-                           "half precision with wgmma: the weights are read in their own layout "
-                           "(fp16, bf16)"),
+                  needs("sm_80", tf32(Tf32::operands,
+                                      CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
+                                               "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                                               "tensor cores: mma.sync in TF32 on NHWC, one "
+                                               "residue class at a time"))),
+                  needs("sm_90a",
+                        tf32(Tf32::operands,
+                             CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
+                                      "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
+                                      "TMA and wgmma: a forward pass over dy for each residue "
+                                      "class (TF32)"))),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit,
+                                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
+                                           "half precision with wgmma: the weights are read in "
+                                           "their own layout (fp16, bf16)")),
               }),
           alternatives({
               CPU_ROW(cpu_reference, conv2d_dgrad, gemm_col2im, "cpu_reference/conv2d_dgrad/direct",
@@ -55,10 +56,6 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               winograd(4, CUDA_ROW(cuda_optimized, conv2d_dgrad, winograd_4x4,
                                    "cuda_optimized/conv2d_dgrad/implicit_gemm",
                                    "Winograd F(4 x 4, 3 x 3): a quarter of the multiplications")),
-              winograd(4, tf32(Tf32::parts, CUDA_ROW(cuda_optimized, conv2d_dgrad, winograd_3xtf32,
-                                                     "cuda_optimized/conv2d_dgrad/winograd_4x4",
-                                                     "Winograd on tensor cores: each FP32 "
-                                                     "multiplication as three in TF32 (3xTF32)"))),
               CUDA_ROW(
                   cuda_optimized, conv2d_dgrad, implicit_gemm_split_k,
                   "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
@@ -66,30 +63,42 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
                        "few channels: the residue classes of all pixels are the rows of one GEMM"),
-              tf32(Tf32::operands,
-                   CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches,
-                            "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
-                            "halo-tile reuse: each patch of dy is loaded once for all taps; "
-                            "channels are the rows of wgmma")),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_two_blocks,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                       "split-K over two blocks, which exchange halves of their accumulators "
-                       "through global memory"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
-                       "split-K over a cluster: accumulators are exchanged through distributed "
-                       "shared memory"),
-              CUDA_ROW(
-                  cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles,
-                  "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                  "full tiles: no padding columns, and both consumer warpgroups share a halo tile"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                       "weight-stationary 1 x 1: all weights stay in shared memory, a tile is any "
-                       "pixels of all images"),
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_zeros,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                       "strided 1 x 1: idle warps write the zeros between the pixels"),
+          }),
+          advanced({
+              needs("sm_90a",
+                    winograd(4, tf32(Tf32::parts,
+                                     CUDA_ROW(cuda_optimized, conv2d_dgrad, winograd_3xtf32,
+                                              "cuda_optimized/conv2d_dgrad/winograd_4x4",
+                                              "Winograd on tensor cores: each FP32 multiplication "
+                                              "as three in TF32 (3xTF32)")))),
+              needs("sm_90a",
+                    tf32(Tf32::operands,
+                         CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches,
+                                  "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
+                                  "halo-tile reuse: each patch of dy is loaded once for all taps; "
+                                  "channels are the rows of wgmma"))),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_two_blocks,
+                                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                                       "split-K over two blocks, which exchange halves of their "
+                                       "accumulators through global memory")),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs,
+                             "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
+                             "split-K over a cluster: accumulators are exchanged through "
+                             "distributed shared memory")),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles,
+                                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                                       "full tiles: no padding columns, and both consumer "
+                                       "warpgroups share a halo tile")),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters,
+                             "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                             "weight-stationary 1 x 1: all weights stay in shared memory, a tile "
+                             "is any pixels of all images")),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_zeros,
+                             "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                             "strided 1 x 1: idle warps write the zeros between the pixels")),
           }),
       })};
 }

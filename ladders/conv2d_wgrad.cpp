@@ -10,32 +10,33 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
         return conv2d_wgrad_signature(std::get<Conv2dProblem>(problem));
       },
       in_order({
-          spine("",
-                {
-                    CPU_ROW(cpu_reference, conv2d_wgrad, direct, "",
-                            "definition: one sum for each weight and each bias"),
-                    CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
-                             "naive CUDA: one thread per weight"),
-                    CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm,
-                             "cuda_naive/conv2d_wgrad/gather",
-                             "implicit GEMM: columns are gathered, not stored; 8 x 8 accumulators "
-                             "per thread"),
-                    CUDA_ROW(
-                        cuda_optimized, conv2d_wgrad, implicit_gemm_split_k,
-                        "cuda_optimized/conv2d_wgrad/implicit_gemm",
-                        "split-K: the long sums are split over blocks and added in a fixed order"),
-                    CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
-                             "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
-                             "cp.async pipeline: pixels are decoded once per block"),
-                    tf32(Tf32::operands,
-                         CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
-                                  "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
-                                  "tensor cores: mma.sync in TF32 on NHWC, split-K")),
-                    CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit,
-                             "cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",
-                             "half precision with wgmma: x and dy are read transposed, in their "
-                             "own layout (fp16, bf16)"),
-                }),
+          spine(
+              "",
+              {
+                  CPU_ROW(cpu_reference, conv2d_wgrad, direct, "",
+                          "definition: one sum for each weight and each bias"),
+                  CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
+                           "naive CUDA: one thread per weight"),
+                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm,
+                           "cuda_naive/conv2d_wgrad/gather",
+                           "implicit GEMM: columns are gathered, not stored; 8 x 8 accumulators "
+                           "per thread"),
+                  CUDA_ROW(
+                      cuda_optimized, conv2d_wgrad, implicit_gemm_split_k,
+                      "cuda_optimized/conv2d_wgrad/implicit_gemm",
+                      "split-K: the long sums are split over blocks and added in a fixed order"),
+                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
+                           "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
+                           "cp.async pipeline: pixels are decoded once per block"),
+                  needs("sm_80", tf32(Tf32::operands,
+                                      CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
+                                               "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+                                               "tensor cores: mma.sync in TF32 on NHWC, split-K"))),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit,
+                                           "cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",
+                                           "half precision with wgmma: x and dy are read "
+                                           "transposed, in their own layout (fp16, bf16)")),
+              }),
           alternatives({
               CPU_ROW(cpu_reference, conv2d_wgrad, im2col_gemm, "cpu_reference/conv2d_wgrad/direct",
                       "im2col and GEMM: the GEMM sums over windows"),
@@ -62,21 +63,28 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                        "cuda_optimized/conv2d_wgrad/depthwise_nhwc",
                        "depthwise NHWC: x is staged in shared memory and dy in registers, loaded "
                        "together"),
-              winograd(4, tf32(Tf32::parts,
-                               CUDA_ROW(cuda_optimized, conv2d_wgrad, winograd_3xtf32,
-                                        "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
-                                        "Winograd F(3 x 3, 4 x 4) on tensor cores, in 3xTF32"))),
-              CUDA_ROW(
-                  cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_nine_taps,
-                  "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
-                  "halo-tile reuse: a block accumulates all nine taps, each pixel is loaded once"),
-              CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_cluster_sums,
-                       "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
-                       "cluster reduction: blocks add their accumulators in distributed shared "
-                       "memory before any store"),
-              CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_pixel_shares,
-                       "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
-                       "1 x 1, split-K: each SM owns a tile of dw and a share of the pixels"),
+          }),
+          advanced({
+              needs("sm_90a",
+                    winograd(
+                        4, tf32(Tf32::parts,
+                                CUDA_ROW(cuda_optimized, conv2d_wgrad, winograd_3xtf32,
+                                         "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+                                         "Winograd F(3 x 3, 4 x 4) on tensor cores, in 3xTF32")))),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_nine_taps,
+                                       "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
+                                       "halo-tile reuse: a block accumulates all nine taps, each "
+                                       "pixel is loaded once")),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_cluster_sums,
+                             "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
+                             "cluster reduction: blocks add their accumulators in distributed "
+                             "shared memory before any store")),
+              needs(
+                  "sm_90a",
+                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_pixel_shares,
+                           "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
+                           "1 x 1, split-K: each SM owns a tile of dw and a share of the pixels")),
           }),
       })};
 }

@@ -37,15 +37,18 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                       cuda_optimized, sparse_conv, implicit_gemm_cp_async,
                       "cuda_optimized/sparse_conv/implicit_gemm_sorted",
                       "cp.async: rows are gathered asynchronously; warps skip taps on their own"),
-                  tf32(Tf32::operands,
-                       CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_mma,
-                                "cuda_optimized/sparse_conv/implicit_gemm_cp_async",
-                                "tensor cores: mma.sync on gathered tiles of mask-sorted rows")),
-                  tf32(Tf32::operands,
-                       CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers,
-                                "cuda_optimized/sparse_conv/implicit_gemm_mma",
-                                "warp specialization: producer warps gather, consumer warpgroups "
-                                "multiply")),
+                  needs("sm_80",
+                        tf32(Tf32::operands,
+                             CUDA_ROW(
+                                 cuda_optimized, sparse_conv, implicit_gemm_mma,
+                                 "cuda_optimized/sparse_conv/implicit_gemm_cp_async",
+                                 "tensor cores: mma.sync on gathered tiles of mask-sorted rows"))),
+                  needs("sm_90a",
+                        tf32(Tf32::operands,
+                             CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers,
+                                      "cuda_optimized/sparse_conv/implicit_gemm_mma",
+                                      "warp specialization: producer warps gather, consumer "
+                                      "warpgroups multiply"))),
               }),
           alternatives({
               CPU_ROW(cpu_reference, sparse_conv, gather_gemm_scatter,
@@ -65,18 +68,22 @@ convladder::Ladder convladder::sparse_conv_ladder() {
               CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_longest_first,
                        "cuda_optimized/sparse_conv/implicit_gemm_cp_async",
                        "longest-first scheduling: the tiles with most taps start first"),
-              tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_wgmma,
-                                            "cuda_optimized/sparse_conv/implicit_gemm_mma",
-                                            "wgmma on gathered tiles in shared memory")),
-              tf32(Tf32::operands,
-                   CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers_sorted,
-                            "cuda_optimized/sparse_conv/implicit_gemm_producers",
-                            "fused sort: unsorted tables are sorted in segments by the launch that "
-                            "packs the weights")),
-              CUDA_ROW(
-                  cuda_optimized, sparse_conv, implicit_gemm_fragments,
-                  "cuda_optimized/sparse_conv/implicit_gemm_mma",
-                  "few channels: rows are loaded from global memory directly into mma fragments"),
+              needs("sm_80", CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_fragments,
+                                      "cuda_optimized/sparse_conv/implicit_gemm_mma",
+                                      "few channels: rows are loaded from global memory directly "
+                                      "into mma fragments")),
+          }),
+          advanced({
+              needs("sm_90a",
+                    tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_wgmma,
+                                                  "cuda_optimized/sparse_conv/implicit_gemm_mma",
+                                                  "wgmma on gathered tiles in shared memory"))),
+              needs("sm_90a",
+                    tf32(Tf32::operands,
+                         CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers_sorted,
+                                  "cuda_optimized/sparse_conv/implicit_gemm_producers",
+                                  "fused sort: unsorted tables are sorted in segments by the "
+                                  "launch that packs the weights"))),
           }),
       })};
 }

@@ -25,16 +25,20 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
                   CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm,
                            "cuda_optimized/sparse_dgrad/output_stationary",
                            "implicit GEMM: tiles of rows sorted by mask"),
-                  tf32(
-                      Tf32::operands,
-                      CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_mma,
-                               "cuda_optimized/sparse_dgrad/implicit_gemm",
-                               "tensor cores: mma.sync reads the transposed weights as operand B")),
-                  tf32(Tf32::operands,
-                       CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers,
-                                "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
-                                "warp specialization: producer warps gather, consumer warpgroups "
-                                "multiply; weights in their own layout")),
+                  needs(
+                      "sm_80",
+                      tf32(
+                          Tf32::operands,
+                          CUDA_ROW(
+                              cuda_optimized, sparse_dgrad, implicit_gemm_mma,
+                              "cuda_optimized/sparse_dgrad/implicit_gemm",
+                              "tensor cores: mma.sync reads the transposed weights as operand B"))),
+                  needs("sm_90a",
+                        tf32(Tf32::operands,
+                             CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers,
+                                      "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
+                                      "warp specialization: producer warps gather, consumer "
+                                      "warpgroups multiply; weights in their own layout"))),
               }),
           alternatives({
               CPU_ROW(cpu_reference, sparse_dgrad, gather_gemm_scatter,
@@ -47,11 +51,14 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
               CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_cp_async,
                        "cuda_optimized/sparse_dgrad/output_stationary",
                        "cp.async: the forward kernel, under subm over the forward table"),
-              tf32(Tf32::operands,
-                   CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers_sorted,
-                            "cuda_optimized/sparse_dgrad/implicit_gemm_producers",
-                            "fused sort: unsorted tables are sorted in segments by the launch that "
-                            "packs the weights")),
+          }),
+          advanced({
+              needs("sm_90a",
+                    tf32(Tf32::operands,
+                         CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers_sorted,
+                                  "cuda_optimized/sparse_dgrad/implicit_gemm_producers",
+                                  "fused sort: unsorted tables are sorted in segments by the "
+                                  "launch that packs the weights"))),
           }),
       })};
 }

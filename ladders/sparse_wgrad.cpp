@@ -31,14 +31,16 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
                            "cuda_optimized/sparse_wgrad/split_k_atomics",
                            "deterministic split-K: partial results go to a workspace, a second "
                            "launch adds them in order"),
-                  tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_mma,
-                                                "cuda_optimized/sparse_wgrad/split_k",
-                                                "tensor cores: mma.sync, both operands are "
-                                                "transposed as they are loaded")),
-                  tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_wgmma,
-                                                "cuda_optimized/sparse_wgrad/split_k_mma",
-                                                "warp specialization: producer warps gather for "
-                                                "one wgmma consumer warpgroup")),
+                  needs("sm_80",
+                        tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_mma,
+                                                      "cuda_optimized/sparse_wgrad/split_k",
+                                                      "tensor cores: mma.sync, both operands are "
+                                                      "transposed as they are loaded"))),
+                  needs("sm_90a",
+                        tf32(Tf32::operands, CUDA_ROW(cuda_optimized, sparse_wgrad, split_k_wgmma,
+                                                      "cuda_optimized/sparse_wgrad/split_k_mma",
+                                                      "warp specialization: producer warps gather "
+                                                      "for one wgmma consumer warpgroup"))),
               }),
           alternatives({
               CPU_ROW(cpu_reference, sparse_wgrad, gather_gemm_scatter,
