@@ -107,7 +107,7 @@ DrawnProblem Drawer::varied(const DrawnProblem& problem) {
     }
     const std::string name = any_of(names);
     std::string& value = other.options[name];
-    if (value.empty()) value = text(simplest(name));
+    if (numbers_in(value).empty()) value = text(simplest(name));  // not given, or a word
     std::vector<int> numbers = numbers_in(value);
     const bool list = name == "pad" || name == "stride" || name == "dilation";
     if (list && problem.options.contains("r") && one_in(2))

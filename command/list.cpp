@@ -17,51 +17,55 @@ namespace {
 
 constexpr std::size_t kNarrowest = 24;  // columns that an idea beside the names must have
 
-struct Line {
-  const Rung* rung;
-  std::string indent;  ///< ends in "- " for what branches off
-};
-
-/// A rung and all that comes from it, below. The last step goes on at the same depth, and so does
-/// what comes from a rung alone; whatever else comes from it branches off in between.
-void add_tree(const Ladder& ladder, const Line& line, std::vector<Line>& lines) {
-  lines.push_back(line);
-  std::vector<const Rung*> children;
-  for (const Rung& other : ladder.rungs) {
-    if (other.previous == line.rung->name) children.push_back(&other);
-  }
-  const Rung* goes_on = children.size() == 1 ? children.front() : nullptr;
-  for (const Rung* child : children) {
-    if (child->kind() == RungKind::step) goes_on = child;
-  }
-  const std::string depth(line.indent.size(), ' ');
-  for (const Rung* child : children) {
-    if (child != goes_on) add_tree(ladder, {child, depth + "- "}, lines);
-  }
-  if (goes_on != nullptr) add_tree(ladder, {goes_on, depth}, lines);
+/// What stands above the rungs of a spine or of a level.
+std::string heading_of(const Rung& rung) {
+  if (rung.level == Level::alternative) return "alternatives";
+  if (rung.level == Level::advanced) return "advanced";
+  return rung.part.empty() ? "spine" : "spine, " + rung.part;
 }
 
 void print(const Ladder& ladder) {
+  constexpr std::size_t kIndent = 6;  // the number of a rung in its spine
   std::printf("%s  %s\n", styled(Style::bold, ladder.name).c_str(),
               wrapped(ladder.summary, ladder.name.size() + 2, 4).c_str());
-  std::vector<Line> lines;
-  for (const Rung& rung : ladder.rungs) {
-    if (rung.previous.empty()) add_tree(ladder, {&rung, "  "}, lines);
-  }
   std::size_t width = 0;
-  for (const Line& line : lines)
-    width = std::max(width, line.indent.size() + line.rung->name.size());
-  for (const Line& line : lines) {
-    const std::string name = line.indent + line.rung->name;
+  for (const Rung& rung : ladder.rungs) width = std::max(width, kIndent + rung.name.size());
+  std::string heading;
+  for (const Rung& rung : ladder.rungs) {
+    if (heading != heading_of(rung)) {
+      heading = heading_of(rung);
+      std::printf("  %s\n", heading.c_str());
+    }
+    const std::string number = rung.spine > 0 ? std::to_string(rung.spine) : "";
+    const std::string name =
+        std::string(kIndent - 2 - number.size(), ' ') + number + "  " + rung.name;
     if (width + 2 + kNarrowest > output_width()) {  // the idea stands below
-      const std::string depth(line.indent.size() + 2, ' ');
-      std::printf("%s\n%s%s\n", name.c_str(), depth.c_str(),
-                  wrapped(line.rung->idea, depth.size(), depth.size()).c_str());
+      std::printf("%s\n%*s%s\n", name.c_str(), static_cast<int>(kIndent + 2), "",
+                  wrapped(rung.idea, kIndent + 2, kIndent + 2).c_str());
     } else {
       std::printf("%s%s\n", left(name, width + 2).c_str(),
-                  wrapped(line.rung->idea, width + 2, width + 2).c_str());
+                  wrapped(rung.idea, width + 2, width + 2).c_str());
     }
   }
+}
+
+/// An object of the array that --json writes.
+nlohmann::ordered_json row_of(const Ladder& ladder, const Rung& rung) {
+  using nlohmann::ordered_json;
+  const bool on_spine = rung.spine > 0;
+  return {{"ladder", ladder.name},
+          {"rung", rung.name},
+          {"backend", rung.is_cuda() ? "cuda" : "cpu"},
+          {"idea", rung.idea},
+          {"previous", rung.previous},
+          {"source", rung.source},
+          {"deterministic", rung.deterministic},
+          {"computes", ladder.summary},
+          {"kind", name_of(rung.kind())},
+          {"spine", on_spine ? ordered_json(rung.spine) : ordered_json()},
+          {"part", rung.part.empty() ? ordered_json() : ordered_json(rung.part)},
+          {"level", name_of(rung.level)},
+          {"needs", rung.needs}};
 }
 
 }  // namespace
@@ -76,18 +80,7 @@ int list(const Options& options) {
     std::fputs(between, stdout);
     print(ladder);
     between = "\n";
-    for (const Rung& rung : ladder.rungs) {
-      json.push_back({{"ladder", ladder.name},
-                      {"rung", rung.name},
-                      {"backend", rung.is_cuda() ? "cuda" : "cpu"},
-                      {"idea", rung.idea},
-                      {"previous", rung.previous},
-                      {"source", rung.source},
-                      {"deterministic", rung.deterministic},
-                      {"computes", ladder.summary},
-                      {"kind", name_of(rung.kind())},
-                      {"beside", rung.beside}});
-    }
+    for (const Rung& rung : ladder.rungs) json.push_back(row_of(ladder, rung));
   }
   if (file) file->write(json.dump(2) + "\n");
   return kAllAgree;

@@ -62,14 +62,28 @@ struct AnyImplementation {
 
 /// How a rung stands to the one that it comes from.
 enum class RungKind {
-  start,  ///< The bottom of a ladder.
-  step,   ///< One idea on top of it.
-  branch  ///< Another way, which leaves the ladder's steps there.
+  start,  ///< The first rung of a ladder.
+  step,   ///< The next rung of a spine: one idea on top of `previous`.
+  branch  ///< Off the spines: another technique, which branches off at `previous`.
 };
 
 /// As in tables and JSON: "step".
 constexpr const char* name_of(RungKind kind) {
   return kind == RungKind::start ? "start" : kind == RungKind::step ? "step" : "branch";
+}
+
+/// Who should read a rung.
+enum class Level {
+  spine,        ///< Everybody, in the order of the spine.
+  alternative,  ///< Who looks for that technique.
+  advanced      ///< Who knows the spine, and wants what the newest GPUs gain.
+};
+
+/// As in tables and JSON: "spine".
+constexpr const char* name_of(Level level) {
+  return level == Level::spine         ? "spine"
+         : level == Level::alternative ? "alternative"
+                                       : "advanced";
 }
 
 /// Which points F(4 x 4, 3 x 3) has beside 0, 1, -1 and infinity.
@@ -107,7 +121,13 @@ struct Rung {
   std::string idea;           ///< The one idea, in a line.
   std::string previous;       ///< The rung that it comes from; empty at the bottom.
   bool deterministic = true;  ///< The same input gives the same bits, run after run.
-  std::string beside = {};    ///< Of a branch: the rung to compare it with; else empty.
+  /// A spine is a numbered sequence of rungs chosen for teaching, from a definition to a modern
+  /// kernel: each rung adds one idea to `previous`, the rung before it. 1, 2, ...; 0 off the spines.
+  int spine = 0;
+  std::string part = {};  ///< Which spine, where a ladder has several: "direct"; else empty.
+  Level level = Level::spine;
+  /// "cpu", or the least architecture of a GPU that runs it: "sm_75", "sm_80", "sm_90a".
+  std::string needs = {};
   /// Whose sums it adds up, if these are Winograd's: their rounding has another bound, and NaN and
   /// infinity reach the whole tile. None: the definition's products.
   WinogradTile winograd = {};
@@ -131,7 +151,7 @@ struct Rung {
   }
   /// How it stands to `previous`.
   RungKind kind() const {
-    return previous.empty() ? RungKind::start : beside.empty() ? RungKind::step : RungKind::branch;
+    return previous.empty() ? RungKind::start : spine > 0 ? RungKind::step : RungKind::branch;
   }
   /// Whether an output's rounding error depends on more than the output's own terms.
   bool transforms() const { return winograd.m != 0 || whole_images || float_spectra; }
@@ -139,12 +159,12 @@ struct Rung {
   bool is_cuda() const { return source.ends_with(".cu"); }
 };
 
-/// A ladder: one operation, and all its rungs in the order of climbing.
+/// A ladder: one operation, and all its rungs: its spines, the alternatives, the advanced rungs.
 struct Ladder {
   std::string name;                        ///< As on the command line: "conv2d".
   std::string summary;                     ///< What is computed, in a line.
   Signature (*signature)(const Problem&);  ///< The arrays of a problem.
-  std::vector<Rung> rungs;                 ///< From the bottom up.
+  std::vector<Rung> rungs;                 ///< In the order of reading.
 };
 
 }  // namespace convladder

@@ -44,7 +44,7 @@ import waste_tables
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
 from rung_page import RungPages, page_id, short_name
-from rung_tree import pill, placed, tree
+from spine_tables import groups, pill, problem_of, spine_table
 
 FOLDERS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 
@@ -191,14 +191,24 @@ class Pages:
         write(self.out / "pictures/error_growth.svg", fewer_pictures.error_growth(Picture, printed).svg())
         return ["![Errors by channels, of the definition and of four tiles](error_growth.svg)"]
 
-    def rung_tree(self, ladder):
-        """The rungs as a table, those that branch off indented."""
+    def rungs_in_order(self, ladder):
+        """The rungs as tables: each spine, with what its steps gain; the alternatives; the advanced rungs."""
+        def link(row):
+            return pill(row["rung"], f'\\subpage {page_id(row["rung"])} "{short_name(row["rung"])}"')
+
         legend = " ".join(f'<span class="pill {folder}">{folder}</span>' for folder in FOLDERS)
-        lines = [f'<div class="rung-tree"><p class="legend">{legend}</p>', "", "| rung | the one idea |", "|---|---|"]
-        for row, *place in tree(self.ladders[ladder]):
-            page = f'\\subpage {page_id(row["rung"])} "{short_name(row["rung"])}"'
-            lines.append(f'| <span {placed(*place)}>{pill(row["rung"], page)}</span> | {row["idea"]} |')
-        return [*lines, "", "</div>", ""]
+        lines = ['<div class="rungs">', f'<p class="legend">{legend}</p>', ""]
+        for title, rows in groups(self.ladders[ladder]):
+            lines += [f"### {title}", ""]
+            if rows[0]["level"] == "spine":
+                lines += [*spine_table(self.benchmarks, rows, self.is_stale, link), ""]
+                if self.benchmarks and any(row["problem"] == problem_of(rows[0]) for row in self.benchmarks["rows"]):
+                    lines += [f"Times on {problem_of(rows[0])}, L2 warm, {self.benchmarks['gpu']}, from the"
+                              " \\ref benchmarks \"committed run\".", ""]
+            else:
+                lines += ["| rung | idea | needs |", "|---|---|---|",
+                          *(f"| {link(row)} | {row['idea']} | {row['needs']} |" for row in rows), ""]
+        return [*lines, "</div>", ""]
 
     def ladder_table(self):
         lines = ["| ladder | computes | on the CPU | in CUDA |", "|---|---|---:|---:|"]
@@ -301,7 +311,7 @@ class Pages:
 
         def rungs(match):
             ladder = match.group(1)
-            return "\n".join([*self.rung_tree(ladder), *self.climbs(ladder)])
+            return "\n".join([*self.rungs_in_order(ladder), *self.climbs(ladder)])
 
         def file(match):
             return (self.root / match.group(1)).read_text().split("\n", 1)[1]

@@ -69,7 +69,7 @@ def paragraph_and_picture(lines, title):
 class Deck:
     def __init__(self, pages, ladder, pictures):
         self.pages, self.ladder, self.pictures = pages, ladder, pictures
-        self.steps = [row for row in pages.ladders[ladder] if row["kind"] != "branch"]
+        self.steps = [row for row in pages.ladders[ladder] if row["level"] == "spine"]
         self.slides = []
 
     def add(self, title, *parts):
@@ -98,8 +98,8 @@ class Deck:
             self.add("The maths", sentences(plain(before), 2), plain(formula.group(0)) if formula else "", drawn)
         table = ["| step | idea |", "|----------------------|------------------------------------------------------|"]
         table += [f"| {short_name(row['rung'])} | {row['idea']} |" for row in self.steps]
-        branches = len(self.pages.ladders[self.ladder]) - len(self.steps)
-        self.add("The steps", "\n".join(table), f"[And {branches} branches, other ways, on the ladder's page.]{{.footnote}}" if branches else "")
+        others = len(self.pages.ladders[self.ladder]) - len(self.steps)
+        self.add("The steps", "\n".join(table), f"[The ladder's page has {others} alternatives and advanced rungs.]{{.footnote}}" if others else "")
         exercises = []
         for number, row in enumerate(self.steps, 1):
             header = Header(split_source(self.pages.source_text(row["rung"]))[0])

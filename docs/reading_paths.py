@@ -7,7 +7,7 @@ import json
 import re
 
 from rung_page import folded, short_name
-from rung_tree import pill, placed, tree
+from spine_tables import groups, pill
 
 WORDS_A_MINUTE = 150  # prose in a second language, with a look at its picture
 LINES_A_MINUTE = 10  # of code that is new
@@ -83,17 +83,19 @@ class ReadingPaths:
     def entry(self, row):
         """A rung on the map: its link, how long it takes to read, and the paths that it is on."""
         rung = row["rung"]
-        return (pill(rung, self.pages.link(rung, short_name(rung)))
+        number = f'{row["spine"]}. ' if row["spine"] else ""
+        return (number + pill(rung, self.pages.link(rung, short_name(rung)))
                 + f'<span class="minutes">{self.minutes(rung)} min {self.marks(rung)}</span>')
 
     def map(self):
-        """All rungs, a tree a ladder."""
+        """All rungs: of each ladder its spines, then the alternatives and the advanced rungs."""
         lines = []
         for ladder, rows in self.pages.ladders.items():
             on = self.builds_on[ladder]
             lines += [f'<div class="ladder-map"><div class="ladder-name">\\ref ladder_{ladder} "{ladder}"'
                       + (f' <span class="minutes">builds on {", ".join(on)}</span>' if on else "") + "</div>"]
-            lines += [f'<div {placed(*place)}>{self.entry(row)}</div>' for row, *place in tree(rows)]
+            for title, rungs in groups(rows):
+                lines += [f'<div class="level">{title}</div>', *(f"<div>{self.entry(row)}</div>" for row in rungs)]
             lines += ["</div>"]
         return lines
 

@@ -189,7 +189,7 @@ class RungPages:
         for name in kernels:
             lines += folded(f"{name}, with the kernel", [f"\\include{{lineno}} programs/{name}"])
         if row.get("previous"):
-            lines += self.change(row["beside"] or row["previous"], rung)
+            lines += self.change(row["previous"], rung)
         lines += ["## Prediction and measurement", "", *expected, "", *self.counted(row), *self.measured(row, expected), *costs,
                   ""]
         if exercise:
@@ -201,15 +201,19 @@ class RungPages:
         """A table of where the rung stands."""
         rung, ladder = row["rung"], row["ladder"]
         rows = [("Ladder", f"\\ref ladder_{ladder} \"{ladder}\"")]
-        if row["kind"] == "branch":
-            rows += [("Branches off", self.pages.link(row["previous"]))]
-            if row["beside"] != row["previous"]:
-                rows += [("Compare it with", self.pages.link(row["beside"]))]
-        elif row.get("previous"):
-            rows += [("A step on", self.pages.link(row["previous"]))]
+        if row["level"] == "spine":
+            spine = [other for other in self.pages.ladders[ladder] if other["spine"] and other["part"] == row["part"]]
+            part = f", {row['part'].replace('_', ' ')}" if row["part"] else ""
+            after = f"; next: {self.pages.link(spine[row['spine']]['rung'])}" if row["spine"] < len(spine) else ""
+            rows += [("Spine", f"step {row['spine']} of {len(spine)}{part}{after}")]
+        else:
+            rows += [("Level", row["level"])]
+        if row["previous"]:
+            rows += [("Builds on", self.pages.link(row["previous"]))]
+        rows += [("Needs", row["needs"])]
         after = [other["rung"] for other in self.pages.ladders[ladder] if other.get("previous") == rung]
         if after:
-            rows += [("After it", ", ".join(self.pages.link(other) for other in after))]
+            rows += [("Built on it", ", ".join(self.pages.link(other) for other in after))]
         if not row.get("deterministic", True):
             rows += [("Deterministic", "no: the order of the result may differ from run to run")]
         rows += self.pages.paths.places(rung)
@@ -314,7 +318,7 @@ class RungPages:
         """For a step that keeps few lines of the rung before it: why."""
         for line in (self.pages.root / "tools/large_steps.txt").read_text().split("\n"):
             if line.startswith(rung + " | "):
-                return ["", f"A large step: {line.split(' | ', 1)[1]}."]
+                return ["", f"A large step. {line.split(' | ', 1)[1]}"]
         return []
 
     def change(self, before, after):

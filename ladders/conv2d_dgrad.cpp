@@ -5,108 +5,96 @@
 
 convladder::Ladder convladder::conv2d_dgrad_ladder() {
   return {
-      "conv2d_dgrad",
-      "gradient of a 2-D convolution with respect to its input",
+      "conv2d_dgrad", "gradient of a 2-D convolution with respect to its input",
       [](const Problem& problem) {
         return conv2d_dgrad_signature(std::get<Conv2dProblem>(problem));
       },
-      {
-          CPU_ROW(cpu_reference, conv2d_dgrad, direct, "",
-                  "the definition: the forward loops with the arrow turned round"),
-          branch(
-              "cpu_reference/conv2d_dgrad/direct",
+      in_order({
+          spine(
+              "",
+              {
+                  CPU_ROW(cpu_reference, conv2d_dgrad, direct, "",
+                          "definition: the forward loops, with each product added to dx"),
+                  CUDA_ROW(cuda_naive, conv2d_dgrad, gather, "cpu_reference/conv2d_dgrad/direct",
+                           "gather: one thread per element of dx, without atomics"),
+                  CUDA_ROW(
+                      cuda_optimized, conv2d_dgrad, implicit_gemm, "cuda_naive/conv2d_dgrad/gather",
+                      "implicit GEMM: one GEMM for each residue class of pixels modulo the stride"),
+                  CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
+                           "cuda_optimized/conv2d_dgrad/implicit_gemm",
+                           "cp.async pipeline: packed weights, three stages in flight"),
+                  needs("sm_80", tf32(Tf32::operands,
+                                      CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
+                                               "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                                               "tensor cores: mma.sync in TF32 on NHWC, one "
+                                               "residue class at a time"))),
+                  needs("sm_90a",
+                        tf32(Tf32::operands,
+                             CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
+                                      "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
+                                      "TMA and wgmma: a forward pass over dy for each residue "
+                                      "class (TF32)"))),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit,
+                                           "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
+                                           "half precision with wgmma: the weights are read in "
+                                           "their own layout (fp16, bf16)")),
+              }),
+          alternatives({
               CPU_ROW(cpu_reference, conv2d_dgrad, gemm_col2im, "cpu_reference/conv2d_dgrad/direct",
-                      "a matrix product for the columns, col2im for the pixels")),
-          CUDA_ROW(cuda_naive, conv2d_dgrad, gather, "cpu_reference/conv2d_dgrad/direct",
-                   "one thread gathers one element of dx"),
-          branch("cuda_naive/conv2d_dgrad/gather",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, gemm_col2im,
-                          "cuda_naive/conv2d_dgrad/gather", "a tiled matrix product, then col2im")),
-          branch("cuda_naive/conv2d_dgrad/gather",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, depthwise,
-                          "cuda_optimized/conv2d_dgrad/gemm_col2im",
-                          "one channel a filter: dy convolved with the filter turned round")),
-          branch(
-              "cuda_optimized/conv2d_dgrad/depthwise",
-              CUDA_ROW(
-                  cuda_optimized, conv2d_dgrad, depthwise_nhwc,
-                  "cuda_optimized/conv2d_dgrad/depthwise",
-                  "one channel a filter, NHWC: the forward kernel, with the filter turned round")),
-          branch(
-              "cuda_optimized/conv2d_dgrad/depthwise_nhwc",
+                      "GEMM and col2im: the transpose of im2col and GEMM"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, gemm_col2im, "cuda_naive/conv2d_dgrad/gather",
+                       "tiled GEMM, then col2im"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, depthwise, "cuda_naive/conv2d_dgrad/gather",
+                       "depthwise: dy is convolved with the rotated filter"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, depthwise_nhwc,
+                       "cuda_optimized/conv2d_dgrad/depthwise",
+                       "depthwise NHWC: the forward kernel with the rotated filter"),
               CUDA_ROW(
                   cuda_optimized, conv2d_dgrad, depthwise_nhwc_tiles,
                   "cuda_optimized/conv2d_dgrad/depthwise_nhwc",
-                  "one channel a filter, NHWC: a tile of dy is copied to shared memory at once")),
-          branch("cuda_optimized/conv2d_dgrad/gemm_col2im",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm,
-                          "cuda_optimized/conv2d_dgrad/gemm_col2im",
-                          "a product without columns for each residue class of pixels")),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm",
-                 winograd(4, CUDA_ROW(cuda_optimized, conv2d_dgrad, winograd_4x4,
-                                      "cuda_optimized/conv2d_dgrad/gemm_col2im",
-                                      "tiles of 4 x 4 with a quarter of the products"))),
-          branch(
-              "cuda_optimized/conv2d_dgrad/winograd_4x4",
-              winograd(4, tf32(Tf32::parts,
-                               CUDA_ROW(cuda_optimized, conv2d_dgrad, winograd_3xtf32,
-                                        "cuda_optimized/conv2d_dgrad/winograd_4x4",
-                                        "its products on tensor cores, each as three in TF32")))),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_cp_async,
-                          "cuda_optimized/conv2d_dgrad/implicit_gemm",
-                          "packed weights, copies of three stages in flight")),
-          branch(
-              "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_split_k,
+                  "depthwise NHWC: a tile of dy is staged in shared memory by asynchronous copies"),
+              winograd(4, CUDA_ROW(cuda_optimized, conv2d_dgrad, winograd_4x4,
+                                   "cuda_optimized/conv2d_dgrad/implicit_gemm",
+                                   "Winograd F(4 x 4, 3 x 3): a quarter of the multiplications")),
+              CUDA_ROW(
+                  cuda_optimized, conv2d_dgrad, implicit_gemm_split_k,
+                  "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
+                  "split-K: several blocks share a tile; a second kernel adds the partial results"),
+              CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
                        "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                       "several blocks share the sums of a tile, a second kernel adds the parts")),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_few_channels,
-                          "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                          "few channels: all residue classes are rows of one product")),
-          branch(
-              "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-              tf32(Tf32::operands,
-                   CUDA_ROW(
-                       cuda_optimized, conv2d_dgrad, implicit_gemm_mma_tf32,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm_cp_async",
-                       "implicit GEMM in NHWC on the tensor cores, a class of pixels at a time"))),
-          branch(
-              "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
-              tf32(
-                  Tf32::operands,
-                  CUDA_ROW(
-                      cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_tf32,
-                      "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32",
-                      "a forward pass over dy for each residue of the stride, with wgmma (TF32)"))),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_16bit,
-                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_tf32",
-                          "numbers of 16 bits: wgmma reads the weights as they lie")),
-          branch(
-              "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
-              tf32(Tf32::operands,
-                   CUDA_ROW(
-                       cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches,
-                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
-                       "a patch of dy is brought once for all taps; channels are wgmma's rows"))),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs,
-                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                          "split-K over a cluster: two blocks share a tile's sums, and exchange "
-                          "halves of them through distributed shared memory")),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles,
-                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                          "no column is nobody's, and both warpgroups share a patch")),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters,
-                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                          "one tap: all weights stay, and a tile is any pixels of all images")),
-          branch("cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                 CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_zeros,
-                          "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                          "one tap and a stride: idle warps write the zeros between the pixels")),
-      }};
+                       "few channels: the residue classes of all pixels are the rows of one GEMM"),
+          }),
+          advanced({
+              needs("sm_90a",
+                    winograd(4, tf32(Tf32::parts,
+                                     CUDA_ROW(cuda_optimized, conv2d_dgrad, winograd_3xtf32,
+                                              "cuda_optimized/conv2d_dgrad/winograd_4x4",
+                                              "Winograd on tensor cores: each FP32 multiplication "
+                                              "as three in TF32 (3xTF32)")))),
+              needs("sm_90a",
+                    tf32(Tf32::operands,
+                         CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_patches,
+                                  "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
+                                  "halo-tile reuse: each patch of dy is loaded once for all taps; "
+                                  "channels are the rows of wgmma"))),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_block_pairs,
+                             "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                             "split-K over a cluster: accumulators are exchanged through "
+                             "distributed shared memory")),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_full_tiles,
+                                       "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                                       "full tiles: no padding columns, and both consumer "
+                                       "warpgroups share a halo tile")),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_all_filters,
+                             "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                             "weight-stationary 1 x 1: all weights stay in shared memory, a tile "
+                             "is any pixels of all images")),
+              needs("sm_90a",
+                    CUDA_ROW(cuda_optimized, conv2d_dgrad, implicit_gemm_wgmma_zeros,
+                             "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
+                             "strided 1 x 1: idle warps write the zeros between the pixels")),
+          }),
+      })};
 }

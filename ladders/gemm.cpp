@@ -8,104 +8,136 @@
 
 convladder::Ladder convladder::gemm_ladder() {
   Ladder ladder = {
-      "gemm",
-      "matrix product: c = a b",
+      "gemm", "matrix product: c = a b",
       [](const Problem& problem) {
         const auto* batch = std::get_if<GemmBatchProblem>(&problem);
         return batch != nullptr ? gemm_signature(*batch)
                                 : gemm_signature(std::get<GemmProblem>(problem));
       },
-      {
-          CPU_ROW(cpu_reference, gemm, triple_loop, "",
-                  "the definition: one loop for each letter of the formula"),
-          branch("cpu_reference/gemm/triple_loop",
-                 CPU_ROW(cpu_reference, gemm, eigen, "cpu_reference/gemm/triple_loop",
-                         "a library's product: register blocks, packed panels, vectors")),
-          branch("cpu_reference/gemm/eigen",
-                 CPU_ROW(cpu_reference, gemm, blocked, "cpu_reference/gemm/triple_loop",
-                         "packed blocks in the caches, 6 x 32 accumulators in vector registers")),
-          CUDA_ROW(cuda_naive, gemm, direct, "cpu_reference/gemm/triple_loop",
-                   "one thread an element of c"),
-          CUDA_ROW(cuda_optimized, gemm, tiled, "cuda_naive/gemm/direct",
-                   "a block stages tiles of a and b in shared memory; runs under any tile map"),
-          CUDA_ROW(cuda_optimized, gemm, register_tile, "cuda_optimized/gemm/tiled",
-                   "a thread computes 8 x 8 elements of c, held in registers"),
-          CUDA_ROW(cuda_optimized, gemm, vectorized, "cuda_optimized/gemm/register_tile",
-                   "four numbers a load and a store; a is transposed on its way"),
-          CUDA_ROW(cuda_optimized, gemm, warp_tiles, "cuda_optimized/gemm/vectorized",
-                   "a warp's part of the tile is compact: fewer different floats a load"),
-          CUDA_ROW(cuda_optimized, gemm, double_buffered, "cuda_optimized/gemm/warp_tiles",
-                   "the next tiles come during the arithmetic, into a second pair of tiles"),
-          CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/double_buffered",
-                   "tiles are copied asynchronously, several steps ahead, past the registers"),
-          branch("cuda_optimized/gemm/cp_async",
-                 CUDA_ROW(cuda_optimized, gemm, split_k, "cuda_optimized/gemm/cp_async",
-                          "several blocks share a tile's sums; a second kernel adds up the parts")),
-          branch(
-              "cuda_optimized/gemm/split_k",
+      in_order({
+          spine(
+              "",
+              {
+                  CPU_ROW(cpu_reference, gemm, triple_loop, "", "definition: three nested loops"),
+                  CUDA_ROW(cuda_naive, gemm, direct, "cpu_reference/gemm/triple_loop",
+                           "naive CUDA: one thread per element of c"),
+                  CUDA_ROW(cuda_optimized, gemm, tiled, "cuda_naive/gemm/direct",
+                           "shared-memory tiles: a block stages tiles of a and b; any tile order"),
+                  CUDA_ROW(cuda_optimized, gemm, register_tile, "cuda_optimized/gemm/tiled",
+                           "register tile: a thread holds 8 x 8 accumulators"),
+                  CUDA_ROW(cuda_optimized, gemm, vectorized, "cuda_optimized/gemm/register_tile",
+                           "float4: vector loads and stores; a is transposed on its way to shared "
+                           "memory"),
+                  CUDA_ROW(cuda_optimized, gemm, warp_tiles, "cuda_optimized/gemm/vectorized",
+                           "warp tiles: a warp computes a compact part of the tile, which needs "
+                           "fewer distinct shared-memory words per load"),
+                  CUDA_ROW(cuda_optimized, gemm, double_buffered, "cuda_optimized/gemm/warp_tiles",
+                           "double buffering: the next tiles are prefetched during the arithmetic"),
+                  CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/double_buffered",
+                           "cp.async pipeline: several stages are copied asynchronously, past the "
+                           "registers"),
+                  needs(
+                      "sm_80",
+                      tf32(Tf32::operands,
+                           CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/cp_async",
+                                    "tensor cores: mma.sync with operands rounded to TF32"))),
+                  needs("sm_80",
+                        CUDA_ROW(cuda_optimized, gemm, mma_16bit, "cuda_optimized/gemm/mma_tf32",
+                                 "mma.sync in half precision (fp16, bf16); ldmatrix transposes b")),
+                  needs("sm_90a",
+                        tf32(Tf32::operands,
+                             CUDA_ROW(cuda_optimized, gemm, wgmma_tf32,
+                                      "cuda_optimized/gemm/mma_tf32",
+                                      "TMA, wgmma, warp specialization: a producer warp fills a "
+                                      "ring of stages, persistent blocks multiply (TF32)"))),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_16bit,
+                                           "cuda_optimized/gemm/wgmma_tf32",
+                                           "TMA and wgmma in half precision: b is read row-major, "
+                                           "without repacking (fp16, bf16)")),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_tma_store,
+                                           "cuda_optimized/gemm/wgmma_16bit",
+                                           "TMA store: c is stored from a staging buffer while the "
+                                           "next tile is computed")),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_registers,
+                                           "cuda_optimized/gemm/wgmma_tma_store",
+                                           "register reallocation: setmaxnreg moves registers from "
+                                           "the producer to the consumer warpgroups")),
+                  needs("sm_90a",
+                        CUDA_ROW(cuda_optimized, gemm, wgmma_epilogue,
+                                 "cuda_optimized/gemm/wgmma_registers",
+                                 "fused epilogue: bias and ReLU on the accumulators in registers")),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_low_tiles,
+                                           "cuda_optimized/gemm/wgmma_epilogue",
+                                           "small problems: tiles of 64 rows for one consumer "
+                                           "warpgroup, and a short prologue")),
+                  needs("sm_90a",
+                        CUDA_ROW(cuda_optimized, gemm, wgmma_late_store,
+                                 "cuda_optimized/gemm/wgmma_low_tiles",
+                                 "overlapped epilogue: a finished tile waits in registers and is "
+                                 "stored during the next tile's first steps")),
+                  needs("sm_90a",
+                        CUDA_ROW(cuda_optimized, gemm, wgmma_clusters,
+                                 "cuda_optimized/gemm/wgmma_epilogue",
+                                 "clusters: two blocks share a tile of b by TMA multicast")),
+              }),
+          alternatives({
+              CPU_ROW(
+                  cpu_reference, gemm, eigen, "cpu_reference/gemm/triple_loop",
+                  "library GEMM: Eigen's register blocks, packed panels and vector instructions"),
+              CPU_ROW(cpu_reference, gemm, blocked, "cpu_reference/gemm/eigen",
+                      "cache blocking: blocks in the caches, up to 6 x 32 accumulators in vector "
+                      "registers, all cores"),
+              CUDA_ROW(
+                  cuda_optimized, gemm, split_k, "cuda_optimized/gemm/cp_async",
+                  "split-K: several blocks share a tile; a second kernel adds the partial results"),
               CUDA_ROW(cuda_optimized, gemm, stream_k, "cuda_optimized/gemm/split_k",
-                       "every block gets the same number of steps, wherever tiles begin and end")),
-          branch(
-              "cuda_optimized/gemm/cp_async",
-              tf32(Tf32::operands,
-                   CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/cp_async",
-                            "tensor cores multiply factors rounded to TF32, a fragment a lane"))),
-          tf32(Tf32::parts,
-               CUDA_ROW(
-                   cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
-                   "float's accuracy from tensor cores: each factor as the sum of two in TF32")),
-          branch("cuda_optimized/gemm/mma_tf32",
-                 CUDA_ROW(cuda_optimized, gemm, mma_16bit, "cuda_optimized/gemm/mma_tf32",
-                          "factors of 16 bits: twice the products a load; b is transposed as it "
-                          "is loaded")),
-          branch(
-              "cuda_optimized/gemm/mma_tf32",
-              tf32(Tf32::operands,
-                   CUDA_ROW(cuda_optimized, gemm, wgmma_tf32, "cuda_optimized/gemm/mma_tf32",
-                            "Hopper's copy engine feeds wgmma through a ring of stages (TF32)"))),
-          branch("cuda_optimized/gemm/wgmma_tf32",
-                 CUDA_ROW(cuda_optimized, gemm, wgmma_16bit, "cuda_optimized/gemm/wgmma_tf32",
-                          "wgmma in 16 bits reads a row-major b as it lies: nothing is repacked")),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_tma_store, "cuda_optimized/gemm/wgmma_16bit",
-                   "the copy engine stores c, from boxes in shared memory, during the next work"),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_registers, "cuda_optimized/gemm/wgmma_tma_store",
-                   "setmaxnreg: registers move from the warps that load to those that multiply"),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_epilogue, "cuda_optimized/gemm/wgmma_registers",
-                   "bias and ReLU while sums are in registers: c goes over memory once"),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_low_tiles, "cuda_optimized/gemm/wgmma_epilogue",
-                   "small products: tiles of 64 rows for one consumer, and nothing slow before the "
-                   "first load"),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_late_store, "cuda_optimized/gemm/wgmma_low_tiles",
-                   "a tile waits, rounded, in half of the registers: it is stored during the next "
-                   "one's first steps"),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_early_launch, "cuda_optimized/gemm/wgmma_late_store",
-                   "a product begins while the kernel before it ends: its launch lies beside that "
-                   "one's last round"),
-          branch("cuda_optimized/gemm/wgmma_low_tiles",
-                 CUDA_ROW(cuda_optimized, gemm, wgmma_last_round,
-                          "cuda_optimized/gemm/wgmma_low_tiles",
-                          "where the last round would be nearly empty, its tiles are cut along k")),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_clusters, "cuda_optimized/gemm/wgmma_epilogue",
-                   "two blocks of a cluster share a tile of b: each loads half, for both"),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_pingpong, "cuda_optimized/gemm/wgmma_clusters",
-                   "one consumer stores its tile while the other multiplies: they take turns"),
-          branch("cuda_optimized/gemm/wgmma_tf32",
-                 tf32(Tf32::operands,
-                      CUDA_ROW(cuda_optimized, gemm, wgmma_tf32_swapped,
-                               "cuda_optimized/gemm/wgmma_registers",
-                               "TF32 without a repack: c^T = b^T a^T, b^T from registers"))),
-          tf32(Tf32::parts, CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32,
-                                     "cuda_optimized/gemm/wgmma_tf32_swapped",
-                                     "float's accuracy from wgmma: a's tile is its own big part")),
-          branch("cuda_optimized/gemm/wgmma_tf32",
-                 CUDA_ROW(cuda_optimized, gemm, wgmma_fp8, "cuda_optimized/gemm/wgmma_3xtf32",
-                          "wgmma in 8 bits, which adds behind 13: sums in float beside those of a "
-                          "stage")),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_registers, "cuda_optimized/gemm/wgmma_fp8",
-                   "taller tiles: two blocks of rows share the sums of a stage, in turns"),
-          CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_three, "cuda_optimized/gemm/wgmma_fp8_registers",
-                   "three consumers: while one adds, the products of two run"),
-      }};
+                       "stream-K: each block gets the same number of k-steps, wherever tiles begin "
+                       "and end"),
+              needs("sm_80",
+                    tf32(Tf32::parts,
+                         CUDA_ROW(cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
+                                  "3xTF32: FP32 accuracy from tensor cores, each operand is split "
+                                  "into two TF32 parts"))),
+          }),
+          advanced({
+              needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_early_launch,
+                                       "cuda_optimized/gemm/wgmma_late_store",
+                                       "programmatic dependent launch (PDL): a GEMM starts while "
+                                       "the kernel before it ends")),
+              needs("sm_90a",
+                    CUDA_ROW(
+                        cuda_optimized, gemm, wgmma_last_round,
+                        "cuda_optimized/gemm/wgmma_low_tiles",
+                        "split-K tail: the tiles of a nearly empty last wave are split along k")),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_pingpong,
+                                       "cuda_optimized/gemm/wgmma_clusters",
+                                       "ping-pong: one consumer warpgroup stores its tile while "
+                                       "the other multiplies")),
+              needs("sm_90a",
+                    tf32(Tf32::operands, CUDA_ROW(cuda_optimized, gemm, wgmma_tf32_swapped,
+                                                  "cuda_optimized/gemm/wgmma_tf32",
+                                                  "swap-AB in TF32: c^T = b^T a^T with operand A "
+                                                  "from registers, without repacking"))),
+              needs("sm_90a", tf32(Tf32::parts, CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32,
+                                                         "cuda_optimized/gemm/wgmma_tf32_swapped",
+                                                         "3xTF32 with wgmma: FP32 accuracy; the "
+                                                         "tile of a is its own high part"))),
+              needs(
+                  "sm_90a",
+                  CUDA_ROW(
+                      cuda_optimized, gemm, wgmma_fp8, "cuda_optimized/gemm/wgmma_tf32",
+                      "FP8 wgmma: each stage's partial result is promoted into FP32 accumulators")),
+              needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_registers,
+                                       "cuda_optimized/gemm/wgmma_fp8",
+                                       "FP8 with taller tiles: two blocks of rows take turns with "
+                                       "one stage accumulator")),
+              needs(
+                  "sm_90a",
+                  CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_three,
+                           "cuda_optimized/gemm/wgmma_fp8_registers",
+                           "FP8 with three consumer warpgroups: one promotes while two multiply")),
+          }),
+      })};
   for (Rung& rung : ladder.rungs) rung = in_batches(std::move(rung));
   return ladder;
 }

@@ -1,5 +1,5 @@
 /// @file ladders.hpp
-/// @brief The rung table: every ladder, with its rungs in the order of climbing.
+/// @brief The rung table: every ladder, with its rungs in the order of reading.
 ///
 /// Tests, the command, benchmarks, notebooks and the docs all read this table; nothing else selects
 /// a rung. To add a rung, add its file, one row in its ladder's .cpp, and its docs page.

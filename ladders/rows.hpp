@@ -7,7 +7,9 @@
 /// CPU_ROW or CUDA_ROW.
 #pragma once
 
+#include <initializer_list>
 #include <utility>
+#include <vector>
 
 #include "core/rung.hpp"
 #include "ladders/rung_libraries.hpp"
@@ -56,6 +58,7 @@ using ArraysOf = decltype(arrays_for(std::declval<Code>()));
 inline Rung cpu_row(const char* name, AnyImplementation code, const char* previous,
                     const char* idea, bool deterministic = true) {
   Rung rung{name, std::string(name) + ".cpp", idea, previous, deterministic};
+  rung.needs = "cpu";
   rung.code[static_cast<std::size_t>(Where::cpu)] = std::move(code);
   return rung;
 }
@@ -65,16 +68,44 @@ inline Rung cuda_row(const char* name, AnyImplementation emulated,
                      std::optional<AnyImplementation> gpu, const char* previous, const char* idea,
                      bool deterministic = true) {
   Rung rung{name, std::string(name) + ".cu", idea, previous, deterministic};
+  rung.needs = "sm_75";
   rung.code[static_cast<std::size_t>(Where::emulated)] = std::move(emulated);
   rung.code[static_cast<std::size_t>(Where::gpu)] = std::move(gpu);
   return rung;
 }
 
-/// A row that is no step but a branch: another way, which leaves the steps at its previous rung.
-/// @param beside the rung to compare it with
-inline Rung branch(const char* beside, Rung rung) {
-  rung.beside = beside;
+/// A row of a CUDA rung that runs on few GPUs. @param architecture the least: "sm_80", "sm_90a"
+inline Rung needs(const char* architecture, Rung rung) {
+  rung.needs = architecture;
   return rung;
+}
+
+/// The rungs of a spine, from its first to its last. @param part its name, where there are several
+inline std::vector<Rung> spine(const char* part, std::vector<Rung> rungs) {
+  for (std::size_t i = 0; i < rungs.size(); ++i) {
+    rungs[i].spine = static_cast<int>(i) + 1;
+    rungs[i].part = part;
+  }
+  return rungs;
+}
+
+/// Other techniques at the level of the spine.
+inline std::vector<Rung> alternatives(std::vector<Rung> rungs) {
+  for (Rung& rung : rungs) rung.level = Level::alternative;
+  return rungs;
+}
+
+/// Refinements for few GPUs.
+inline std::vector<Rung> advanced(std::vector<Rung> rungs) {
+  for (Rung& rung : rungs) rung.level = Level::advanced;
+  return rungs;
+}
+
+/// The rungs of a ladder: of each of these groups.
+inline std::vector<Rung> in_order(std::initializer_list<std::vector<Rung>> groups) {
+  std::vector<Rung> all;
+  for (const std::vector<Rung>& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return all;
 }
 
 /// A row whose rung transforms whole images.

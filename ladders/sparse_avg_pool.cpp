@@ -10,12 +10,20 @@ convladder::Ladder convladder::sparse_avg_pool_ladder() {
       [](const Problem& problem) {
         return sparse_avg_pool_signature(std::get<SparsePoolProblem>(problem));
       },
-      {
-          CPU_ROW(cpu_reference, sparse_avg_pool, direct, "",
-                  "row by row, the sum of the candidates over their number"),
-          CUDA_ROW(cuda_naive, sparse_avg_pool, direct, "cpu_reference/sparse_avg_pool/direct",
-                   "one thread a row and channel: sum and count in registers, no atomics"),
-          CUDA_ROW(cuda_optimized, sparse_avg_pool, vectorized, "cuda_naive/sparse_avg_pool/direct",
-                   "a thread has four channels, reads the table and counts once for all of them"),
-      }};
+      in_order({
+          spine(
+              "",
+              {
+                  CPU_ROW(
+                      cpu_reference, sparse_avg_pool, direct, "",
+                      "definition: the sum of the candidates of each row, divided by their number"),
+                  CUDA_ROW(
+                      cuda_naive, sparse_avg_pool, direct, "cpu_reference/sparse_avg_pool/direct",
+                      "naive CUDA: one thread per row and channel, sum and count in registers"),
+                  CUDA_ROW(cuda_optimized, sparse_avg_pool, vectorized,
+                           "cuda_naive/sparse_avg_pool/direct",
+                           "float4: a thread computes four channels with one table look-up and one "
+                           "count"),
+              }),
+      })};
 }

@@ -4,20 +4,22 @@
 #include "ladders/tables.hpp"
 
 convladder::Ladder convladder::sparse_global_pool_ladder() {
-  return {
-      "sparse_global_pool",
-      "the maximum or the mean of all sites of each image",
-      [](const Problem& problem) {
-        return sparse_global_pool_signature(std::get<SparseGlobalPoolProblem>(problem));
-      },
-      {
-          CPU_ROW(cpu_reference, sparse_global_pool, direct, "",
-                  "each row joins the result of its image"),
-          CUDA_ROW(cuda_naive, sparse_global_pool, direct,
-                   "cpu_reference/sparse_global_pool/direct",
-                   "one thread an image and channel, which walks over all rows"),
-          CUDA_ROW(cuda_optimized, sparse_global_pool, row_parts,
-                   "cuda_naive/sparse_global_pool/direct",
-                   "blocks reduce parts of the rows by a tree, a second launch joins the parts"),
-      }};
+  return {"sparse_global_pool", "the maximum or the mean of all sites of each image",
+          [](const Problem& problem) {
+            return sparse_global_pool_signature(std::get<SparseGlobalPoolProblem>(problem));
+          },
+          in_order({
+              spine("",
+                    {
+                        CPU_ROW(cpu_reference, sparse_global_pool, direct, "",
+                                "definition: each row is reduced into the result of its image"),
+                        CUDA_ROW(cuda_naive, sparse_global_pool, direct,
+                                 "cpu_reference/sparse_global_pool/direct",
+                                 "naive CUDA: one thread per image and channel visits all rows"),
+                        CUDA_ROW(cuda_optimized, sparse_global_pool, row_parts,
+                                 "cuda_naive/sparse_global_pool/direct",
+                                 "two-pass reduction: blocks reduce parts of the rows by a tree, a "
+                                 "second launch combines the parts"),
+                    }),
+          })};
 }

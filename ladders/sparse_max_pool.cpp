@@ -10,20 +10,25 @@ convladder::Ladder convladder::sparse_max_pool_ladder() {
       [](const Problem& problem) {
         return sparse_max_pool_signature(std::get<SparsePoolProblem>(problem));
       },
-      {
-          CPU_ROW(cpu_reference, sparse_max_pool, direct, "",
-                  "pair after pair, the larger feature stays"),
-          CUDA_ROW(cuda_naive, sparse_max_pool, scatter, "cpu_reference/sparse_max_pool/direct",
-                   "one thread a pair and channel; an atomic maximum of value and tap in 64 bits"),
-          branch("cuda_naive/sparse_max_pool/scatter",
-                 CUDA_ROW(cuda_optimized, sparse_max_pool, output_stationary,
-                          "cuda_naive/sparse_max_pool/scatter",
-                          "every output looks at its candidates tap by tap: no atomics")),
-          CUDA_ROW(cuda_optimized, sparse_max_pool, vectorized,
-                   "cuda_optimized/sparse_max_pool/output_stationary",
-                   "a thread has four channels, and asks the table once for all of them"),
-          CUDA_ROW(cuda_optimized, sparse_max_pool, masked_taps,
-                   "cuda_optimized/sparse_max_pool/vectorized",
-                   "a row's mask says which entries of the table to read"),
-      }};
+      in_order({
+          spine(
+              "",
+              {
+                  CPU_ROW(cpu_reference, sparse_max_pool, direct, "",
+                          "definition: one pair after another, the larger feature remains"),
+                  CUDA_ROW(cuda_naive, sparse_max_pool, scatter,
+                           "cpu_reference/sparse_max_pool/direct",
+                           "scatter: one thread per pair and channel, atomic maximum of value and "
+                           "tap in 64 bits"),
+                  CUDA_ROW(cuda_optimized, sparse_max_pool, output_stationary,
+                           "cuda_naive/sparse_max_pool/scatter",
+                           "output-stationary: each output visits its candidates, without atomics"),
+                  CUDA_ROW(cuda_optimized, sparse_max_pool, vectorized,
+                           "cuda_optimized/sparse_max_pool/output_stationary",
+                           "float4: a thread computes four channels with one table look-up"),
+                  CUDA_ROW(cuda_optimized, sparse_max_pool, masked_taps,
+                           "cuda_optimized/sparse_max_pool/vectorized",
+                           "tap masks: a row's mask says which table entries to read"),
+              }),
+      })};
 }

@@ -4,8 +4,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cuda_on_cpu/control.hpp>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sstream>
 
@@ -106,11 +109,8 @@ TEST_CASE("the rung table: sources, order, ideas and code") {
       CHECK(rung.name.find("/" + ladder.name + "/") != std::string::npos);
       CHECK(!rung.idea.empty());
       CHECK(rung.idea.find('\n') == std::string::npos);
-      if (!rung.previous.empty()) CHECK(below.contains(rung.previous));
-      if (!rung.beside.empty()) {
-        CHECK(!rung.previous.empty());  // a branch leaves the steps somewhere
-        CHECK(below.contains(rung.beside));
-      }
+      if (rung.previous.empty()) CHECK(&rung == &ladder.rungs.front());
+      if (rung.spine > 1) CHECK(below.contains(rung.previous));
       CHECK(rung.is_cuda() == rung.name.starts_with("cuda_"));
       CHECK(rung.code_at(Where::cpu).has_value() == !rung.is_cuda());
       below.insert(rung.name);
@@ -142,6 +142,46 @@ TEST_CASE("a removed rung is none, the one to use instead is, and the docs list 
   CHECK(rows == removed_rungs().size());
 }
 
+TEST_CASE("spines come first and are numbered; then alternatives, then advanced rungs") {
+  for (const Ladder& ladder : ladders()) {
+    CAPTURE(ladder.name);
+    std::set<std::string> all, parts, part;
+    for (const Rung& rung : ladder.rungs) all.insert(rung.name);
+    const Rung* before = nullptr;
+    for (const Rung& rung : ladder.rungs) {
+      CAPTURE(rung.name);
+      CHECK((rung.spine > 0) == (rung.level == Level::spine));
+      if (rung.spine == 1) {
+        CHECK(parts.insert(rung.part).second);
+        part.clear();
+      } else if (rung.spine > 1) {
+        CHECK(before->spine == rung.spine - 1);
+        CHECK(before->part == rung.part);
+        CHECK(part.contains(rung.previous));  // the step is one of this spine
+      } else {
+        CHECK(rung.part.empty());
+        CHECK(all.contains(rung.previous));
+      }
+      if (before != nullptr) CHECK(before->level <= rung.level);
+      part.insert(rung.name);
+      before = &rung;
+    }
+    CHECK(ladder.rungs.front().spine == 1);
+    // From each rung the way by `previous` ends at the bottom.
+    for (const Rung& rung : ladder.rungs) {
+      CAPTURE(rung.name);
+      const Rung* below = &rung;
+      std::size_t steps = 0;
+      while (!below->previous.empty() && steps <= ladder.rungs.size()) {
+        below = &*std::find_if(ladder.rungs.begin(), ladder.rungs.end(),
+                               [&](const Rung& other) { return other.name == below->previous; });
+        ++steps;
+      }
+      CHECK(below == &ladder.rungs.front());
+    }
+  }
+}
+
 TEST_CASE("choices: one for each problem, always the same, and the suite meets several") {
   constexpr std::size_t kMost = 64;  // few, so that they tell variants apart, not sizes
   for (const Ladder& ladder : ladders()) {
@@ -170,6 +210,35 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
           CHECK(code.choice(*taken[i]) == choices[i]);
         }
       }
+    }
+  }
+}
+
+TEST_CASE("a CUDA rung takes problems on what it needs, and none on less") {
+  struct Restored {
+    ~Restored() { cuda_on_cpu::control::set_compute_capability(90); }
+  } restored;
+  const std::map<std::string, std::vector<int>> runs_on = {
+      {"sm_75", {75, 80, 90}}, {"sm_80", {80, 90}}, {"sm_90a", {90}}};
+  for (const Ladder& ladder : ladders()) {
+    const std::vector<Problem> problems = all_problems(ladder.name);
+    for (const Rung& rung : ladder.rungs) {
+      CAPTURE(rung.name);
+      if (!rung.is_cuda()) {
+        CHECK(rung.needs == "cpu");
+        continue;
+      }
+      REQUIRE(runs_on.contains(rung.needs));
+      std::vector<int> found;
+      for (const int capability : {75, 80, 90}) {
+        cuda_on_cpu::control::set_compute_capability(capability);
+        if (std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
+              return !rung.code_at(Where::emulated)->supports(problem);
+            })) {
+          found.push_back(capability);
+        }
+      }
+      CHECK(found == runs_on.at(rung.needs));
     }
   }
 }

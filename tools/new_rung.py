@@ -72,14 +72,15 @@ def with_declaration(header, ladder, old, new, cuda):
 
 
 def with_row(table, ladder, old, new, cuda):
-    """The ladder's table with a row behind that of the old rung."""
+    """The ladder's table with a row behind that of the old rung, in the same group."""
     kind = "CUDA" if cuda else "CPU"
-    row = re.search(rf"( *)(branch\(\s*\"[^\"]*\",\s*)?C(?:PU|UDA)_ROW\(\s*{old[0]},\s*{ladder},\s*{old[1]},"
-                    rf"(?:[^\"()]|\"[^\"]*\")*\)(?(2)\)),?", table)
-    indent = row.group(1)
+    # What a row may be wrapped in has an argument before it: winograd(2, ...), needs("sm_80", ...).
+    row = re.search(r"(?m)^( *)((?:\w+\((?:[^()\"]|\"[^\"]*\")*?,?\s*)*)"
+                    rf"C(?:PU|UDA)_ROW\(\s*{old[0]},\s*{ladder},\s*{old[1]},(?:[^\"()]|\"[^\"]*\")*\)", table)
+    indent, wrappers = row.group(1), row.group(2)
+    end = row.end() + len(re.match(r"\)*", table[row.end():].replace("\n", "")).group(0)[:wrappers.count("(")])
     fresh = f'{indent}{kind}_ROW({new[0]}, {ladder}, {new[1]}, "{old[0]}/{ladder}/{old[1]}",\n{indent}         "TODO: the one idea, in a line"),'
-    before = row.group(0) if row.group(0).endswith(",") else row.group(0) + ","
-    return table[:row.start()] + before + "\n" + fresh + table[row.end():]
+    return table[:end] + ",\n" + fresh + table[end:].removeprefix(",")
 
 
 def write_rung(root, ladder, name, after):

@@ -48,6 +48,7 @@ DrawnProblem draw_conv2d(Drawer& drawer, double work) {
     set(problem, "h", {rows.size}), set(problem, "w", {columns.size});
     set(problem, "r", {r}), set(problem, "s", {s});
     set_unless(problem, "pad", {rows.before, rows.after, columns.before, columns.after});
+    if (drawer.one_in(12)) problem.options["pad"] = "same";
     set_unless(problem, "stride", {rows.stride, columns.stride});
     set_unless(problem, "dilation", {rows.dilation, columns.dilation});
     set_unless(problem, "groups", {groups});

@@ -53,6 +53,9 @@ inline const WordOption kActivationWords = {"activation", {"none", "relu"}};
 /// `--bias`, which needs no value.
 inline const WordOption kBiasWords = {"bias", {"no", ""}};
 
+/// `--transpose`; "no", the default, is not passed on.
+inline const WordOption kTransposeWords = {"transpose", {"no", "a", "b", "ab"}};
+
 /// `--map`.
 inline const WordOption kMapWords = {
     "map", {"row_major", "identity2", "identity8", "horizontal", "grouped", "hilbert"}};

@@ -64,6 +64,10 @@ void set_deadlock_timeout(std::chrono::milliseconds timeout) {
   change_settings([=](Settings& s) { s.deadlock_timeout = timeout; });
 }
 
+void set_compute_capability(int capability) {
+  change_settings([=](Settings& s) { s.compute_capability = capability; });
+}
+
 std::string last_report() { return cuda_on_cpu::last_report(); }
 
 void reset() {

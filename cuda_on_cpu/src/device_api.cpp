@@ -60,8 +60,9 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   std::copy(std::begin(model::kBlockDim), std::end(model::kBlockDim), p.maxThreadsDim);
   std::copy(std::begin(model::kGridDim), std::end(model::kGridDim), p.maxGridSize);
   p.totalConstMem = model::kConstant;
-  p.major = 9;
-  p.minor = 0;
+  const int capability = current_settings().compute_capability;
+  p.major = capability / 10;
+  p.minor = capability % 10;
   p.multiProcessorCount = model::multiprocessors();
   p.l2CacheSize = model::kL2Bytes;
   p.maxThreadsPerMultiProcessor = model::kThreadsPerSm;
@@ -99,8 +100,10 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMultiProcessorCount: return answer(model::multiprocessors());
     case cudaDevAttrL2CacheSize: return answer(model::kL2Bytes);
     case cudaDevAttrMaxThreadsPerMultiProcessor: return answer(model::kThreadsPerSm);
-    case cudaDevAttrComputeCapabilityMajor: return answer(9);
-    case cudaDevAttrComputeCapabilityMinor: return answer(0);
+    case cudaDevAttrComputeCapabilityMajor:
+      return answer(current_settings().compute_capability / 10);
+    case cudaDevAttrComputeCapabilityMinor:
+      return answer(current_settings().compute_capability % 10);
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return answer(model::kSharedPerSm);
     case cudaDevAttrMaxRegistersPerMultiprocessor: return answer(model::kRegisters);
     case cudaDevAttrCooperativeLaunch: return answer(1);

@@ -14,6 +14,7 @@ struct Settings {
   std::uint64_t seed = 0;
   bool nan_fill = true;
   std::chrono::milliseconds deadlock_timeout{2000};
+  int compute_capability = 90;  ///< 10 * major + minor
 };
 
 /// A copy of the settings as they are now.

@@ -49,6 +49,8 @@ nb::list rungs() {
       row["ladder"] = ladder.name;
       row["name"] = rung.name;
       row["kind"] = name_of(rung.kind());
+      row["level"] = name_of(rung.level);
+      row["needs"] = rung.needs;
       row["idea"] = rung.idea;
       row["transforms"] = rung.transforms();
       row["where"] = places;
@@ -228,10 +230,11 @@ NB_MODULE(_core, module) {
   python::add_problems(module);
   python::add_in_place(module);
   module.attr("__version__") = CONVLADDER_VERSION;
-  module.def("rungs", &python::rungs, R"(The table of rungs, in the order of climbing: dictionaries.
+  module.def("rungs", &python::rungs, R"(The table of rungs, in the order of reading: dictionaries.
 
 ladder: the operation, as its function is called; name: of the rung, as for `rung=`;
-kind: "start", "step" or "branch"; idea: in a line;
+kind: "start", "step" or "branch"; level: "spine", "alternative" or "advanced"; idea: in a line;
+needs: "cpu", or the least architecture of a GPU that runs it, such as "sm_80";
 transforms: whether it takes `allow_transforms=True` to be chosen without `rung=`;
 where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);

@@ -12,7 +12,7 @@ from program import HAS_GPU, LADDERS, SMALL_GEMM, ProgramTest
 
 class ListJson(ProgramTest):
     KEYS = ["ladder", "rung", "backend", "idea", "previous", "source", "deterministic", "computes", "kind",
-            "beside"]
+            "spine", "part", "level", "needs"]
 
     def rungs(self, *arguments):
         path = self.folder / "list.json"
@@ -30,10 +30,12 @@ class ListJson(ProgramTest):
             self.assertEqual(rung["source"].rsplit(".", 1)[0], rung["rung"])
             self.assertEqual(rung["source"].endswith(".cu"), rung["backend"] == "cuda")
             self.assertTrue(rung["idea"])
-            self.assertEqual(rung["kind"], "branch" if rung["beside"] else "step" if rung["previous"] else "start")
-            for other in (rung["previous"], rung["beside"]):
-                if other:
-                    self.assertIn(other, names, "a rung stands above the ones that it names")
+            self.assertEqual(rung["kind"], "start" if not rung["previous"] else "step" if rung["spine"] else "branch")
+            self.assertEqual(rung["level"] == "spine", rung["spine"] is not None)
+            self.assertIn(rung["level"], ("spine", "alternative", "advanced"))
+            self.assertRegex(rung["needs"], "^cpu$" if rung["backend"] == "cpu" else "^sm_[0-9]+a?$")
+            if rung["spine"] and rung["spine"] > 1:
+                self.assertIn(rung["previous"], names, "on a spine a rung stands above the one that it comes from")
             self.assertNotIn(rung["rung"], names)
             names.add(rung["rung"])
         self.assertEqual(sorted({rung["ladder"] for rung in rungs}), sorted(LADDERS))
