@@ -81,9 +81,7 @@ enum class Level {
 
 /// As in tables and JSON: "spine".
 constexpr const char* name_of(Level level) {
-  return level == Level::spine         ? "spine"
-         : level == Level::alternative ? "alternative"
-                                       : "advanced";
+  return level == Level::spine ? "spine" : level == Level::alternative ? "alternative" : "advanced";
 }
 
 /// Which points F(4 x 4, 3 x 3) has beside 0, 1, -1 and infinity.
@@ -122,7 +120,8 @@ struct Rung {
   std::string previous;       ///< The rung that it comes from; empty at the bottom.
   bool deterministic = true;  ///< The same input gives the same bits, run after run.
   /// A spine is a numbered sequence of rungs chosen for teaching, from a definition to a modern
-  /// kernel: each rung adds one idea to `previous`, the rung before it. 1, 2, ...; 0 off the spines.
+  /// kernel: each rung adds one idea to `previous`, the rung before it. 1, 2, ...; 0 off the
+  /// spines.
   int spine = 0;
   std::string part = {};  ///< Which spine, where a ladder has several: "direct"; else empty.
   Level level = Level::spine;

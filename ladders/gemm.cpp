@@ -104,11 +104,11 @@ convladder::Ladder convladder::gemm_ladder() {
                                        "cuda_optimized/gemm/wgmma_late_store",
                                        "programmatic dependent launch (PDL): a GEMM starts while "
                                        "the kernel before it ends")),
-              needs("sm_90a",
-                    CUDA_ROW(
-                        cuda_optimized, gemm, wgmma_last_round,
-                        "cuda_optimized/gemm/wgmma_low_tiles",
-                        "split-K tail: the tiles of a nearly empty last wave are split along k")),
+              needs(
+                  "sm_90a",
+                  CUDA_ROW(
+                      cuda_optimized, gemm, wgmma_last_round, "cuda_optimized/gemm/wgmma_low_tiles",
+                      "split-K tail: the tiles of a nearly empty last wave are split along k")),
               needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_pingpong,
                                        "cuda_optimized/gemm/wgmma_clusters",
                                        "ping-pong: one consumer warpgroup stores its tile while "

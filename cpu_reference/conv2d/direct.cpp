@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief conv2d, rung 1: the definition, one loop for each letter of the formula.
 ///
-/// - After: reordered.cpp, cuda_naive/conv2d/direct.cu
+/// - After: reordered.cpp, cuda_naive/conv2d/direct.cu, im2col_gemm.cpp, winograd_1d.cpp
 /// - On the GPU: cuda_naive/conv2d/direct.cu
 ///
 /// **The idea.** There is none yet: every output is the sum of its window's products, written down

@@ -2,7 +2,6 @@
 /// @brief conv2d: two tiles as one complex image.
 ///
 /// - Before: fft_tiles.cpp
-/// - After: cuda_optimized/conv2d/fft_fused.cu
 ///
 /// **The idea.** Spectra are complex, images are not: half of each transform is for nothing. So
 /// take two tiles as one image, x1 + i x2. A filter is real, and a convolution by it mixes no real

@@ -2,7 +2,7 @@
 /// @brief conv2d: spectra of small tiles that overlap, and of filters that are transformed once.
 ///
 /// - Before: fft_whole.cpp
-/// - After: fft_tile_pairs.cpp, cuda_optimized/conv2d/fft_3xtf32.cu
+/// - After: fft_tile_pairs.cpp
 ///
 /// **The idea.** A whole image has a transform longer than it needs, and a filter filled up to the
 /// size of the image. Cut x into tiles of T x T points instead, and keep what does not wrap around:

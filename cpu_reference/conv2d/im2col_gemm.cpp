@@ -1,9 +1,8 @@
 /// @file im2col_gemm.cpp
 /// @brief conv2d, rung 3: windows become columns, and the convolution one matrix product.
 ///
-/// - Before: reordered.cpp
-/// - After: implicit_gemm.cpp, im2col_gemm_blocked.cpp, winograd_1d.cpp,
-///   cuda_naive/conv2d/im2col_gemm.cu
+/// - Before: direct.cpp
+/// - After: cuda_naive/conv2d/im2col_gemm.cu, implicit_gemm.cpp
 /// - On the GPU: cuda_naive/conv2d/im2col_gemm.cu
 ///
 /// **The idea.** Write each window of an image as a column of a matrix (im2col). The filters are

@@ -2,7 +2,7 @@
 /// @brief conv2d, im2col in blocks that stay in the cache, each multiplied at once by a register-
 /// tiled product, on all cores.
 ///
-/// - Before: im2col_gemm.cpp
+/// - Before: implicit_gemm.cpp
 ///
 /// **The idea.** im2col_gemm.cpp writes all columns to memory, and the product reads them back. A
 /// blocked product copies its operand in any case: into a small block, which it then loads many

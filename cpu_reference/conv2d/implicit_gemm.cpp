@@ -2,6 +2,7 @@
 /// @brief conv2d, rung 4: the same matrix product, but the column matrix exists only as arithmetic.
 ///
 /// - Before: im2col_gemm.cpp
+/// - After: im2col_gemm_blocked.cpp
 /// - On the GPU: cuda_naive/conv2d/implicit_gemm.cu
 ///
 /// **The idea.** The loops are those of a matrix product, over i, j and kk. An element of the

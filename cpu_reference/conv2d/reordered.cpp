@@ -2,7 +2,6 @@
 /// @brief conv2d, rung 2: the loops reordered, so that the innermost one runs along memory.
 ///
 /// - Before: direct.cpp
-/// - After: im2col_gemm.cpp
 /// - On the GPU: cuda_naive/conv2d/direct.cu, where neighbouring threads are the innermost loop
 ///
 /// **The idea.** The seven loops may stand in any order. With q innermost, one weight meets a whole

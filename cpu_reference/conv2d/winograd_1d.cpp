@@ -1,7 +1,7 @@
 /// @file winograd_1d.cpp
 /// @brief conv2d: two neighbours of a row by four products instead of six.
 ///
-/// - Before: im2col_gemm.cpp
+/// - Before: direct.cpp
 /// - After: winograd_pieces.cpp, winograd_2x2.cpp
 ///
 /// **The idea.** Two outputs of a filter of three taps are six products of four inputs. Winograd

@@ -2,7 +2,7 @@
 /// @brief conv2d: four outputs by 16 products instead of 36, F(2, 3) down and across.
 ///
 /// - Before: winograd_1d.cpp
-/// - After: winograd_4x4.cpp, cuda_naive/conv2d/winograd_2x2.cu
+/// - After: winograd_4x4.cpp
 ///
 /// **The idea.** Write F(2, 3) with matrices, y = A^T [(G g) .* (B^T d)], and apply it to the
 /// columns of a window as well as to its rows: numbers become rows, which are transformed in turn.

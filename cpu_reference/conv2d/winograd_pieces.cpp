@@ -2,7 +2,6 @@
 /// @brief conv2d: rows of up to six taps in pieces of three, each by F(3, 3) over the same tiles.
 ///
 /// - Before: winograd_1d.cpp
-/// - After: cuda_optimized/conv2d/winograd_pieces.cu
 ///
 /// **The idea.** A filter's row of six taps is two rows of three, one of them three columns further
 /// on. F(3, 3) makes three outputs of three taps by five products instead of nine (its points are

@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief conv2d_dgrad, rung 1: the definition, the forward loops with the arrow turned round.
 ///
-/// - After: gemm_col2im.cpp, cuda_naive/conv2d_dgrad/gather.cu
+/// - After: cuda_naive/conv2d_dgrad/gather.cu, gemm_col2im.cpp
 /// - On the GPU: cuda_naive/conv2d_dgrad/gather.cu
 ///
 /// **The idea.** Forward, each product x * w is added to one y. If dy says how the loss changes

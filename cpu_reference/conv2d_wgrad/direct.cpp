@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief conv2d_wgrad, rung 1: the definition, one sum for each weight and each bias.
 ///
-/// - After: im2col_gemm.cpp, cuda_naive/conv2d_wgrad/gather.cu
+/// - After: cuda_naive/conv2d_wgrad/gather.cu, im2col_gemm.cpp, winograd_2x2.cpp
 /// - On the GPU: cuda_naive/conv2d_wgrad/gather.cu
 ///
 /// **The idea.** Forward, weight w[k,c,r,s] multiplies one x for every output (n, p, q) of its

@@ -2,7 +2,6 @@
 /// @brief conv2d_wgrad, rung 2: im2col, and a matrix product that sums over windows.
 ///
 /// - Before: direct.cpp
-/// - After: winograd_2x2.cpp
 /// - On the GPU: cuda_optimized/conv2d_wgrad/im2col_gemm.cu
 ///
 /// **The idea.** Forward is y = w * col, a matrix product. The gradient of a product's left factor

@@ -2,8 +2,8 @@
 /// @brief conv2d_wgrad by F(3 x 3, 2 x 2): nine taps of four gradients by 16 products instead
 /// of 36.
 ///
-/// - Before: im2col_gemm.cpp
-/// - After: winograd.cpp, cuda_naive/conv2d_wgrad/winograd_2x2.cu
+/// - Before: direct.cpp
+/// - After: winograd.cpp
 ///
 /// **The idea.** A tap of dw is a sum over outputs, so cut them into tiles: 2 x 2 numbers of dy and
 /// the 4 x 4 of x that they meet are 36 products of nine taps. Along a line, two numbers of dy are

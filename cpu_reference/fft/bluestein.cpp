@@ -2,7 +2,8 @@
 /// @brief fft, chirp z-transform (Bluestein): a line of any length becomes a convolution, and that
 /// three transforms of a power of two.
 ///
-/// - Before: stockham.cpp
+/// - Before: dft.cpp
+/// - After: cuda_optimized/fft/bluestein.cu
 ///
 /// **The idea.** Halving stops at odd lengths, and of a prime length nothing can be split off.
 /// Write the product in the exponent as a sum of squares instead (Bluestein, 1970):

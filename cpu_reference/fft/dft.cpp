@@ -1,7 +1,7 @@
 /// @file dft.cpp
 /// @brief fft, rung 1: the definition, a sum of L products for each of L outputs.
 ///
-/// - After: radix2.cpp, cuda_naive/fft/dft.cu
+/// - After: radix2.cpp, cuda_naive/fft/dft.cu, bluestein.cpp
 ///
 /// **The idea.** There is none yet: output k is the sum of all points, each turned by k steps more
 /// than the one before it. A step is an L-th of the circle.

@@ -2,7 +2,7 @@
 /// @brief fft, each pass writes to a second line, already in order: nothing is reversed.
 ///
 /// - Before: radix2.cpp
-/// - After: real_pairs.cpp, rows_and_columns.cpp, bluestein.cpp, cuda_optimized/fft/passes.cu
+/// - After: cuda_optimized/fft/passes.cu, real_pairs.cpp, rows_and_columns.cpp
 ///
 /// **The idea.** A pass need not leave a butterfly's results where its points were. Let all passes
 /// read alike, points L/2 apart, and write results `before` apart, where `before` is the length of

@@ -2,7 +2,7 @@
 /// @brief gemm, cache blocking and register tiling: b is packed once per block, and 6 x 32
 /// accumulators stay in vector registers.
 ///
-/// - Before: triple_loop.cpp
+/// - Before: eigen.cpp
 ///
 /// **The idea.** The triple loop loads two numbers for each multiply-add. Three changes bring that
 /// down, and they are those of every fast product (Goto and van de Geijn, "Anatomy of

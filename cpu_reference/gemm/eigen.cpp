@@ -2,6 +2,7 @@
 /// @brief gemm, rung 2: the same product by a library, Eigen.
 ///
 /// - Before: triple_loop.cpp
+/// - After: blocked.cpp
 /// - On the GPU: cuda_naive/gemm/direct.cu
 ///
 /// **The idea.** Do not write what others have solved: a library's product keeps a block of c in

@@ -1,7 +1,7 @@
 /// @file triple_loop.cpp
 /// @brief gemm, rung 1: the definition, one loop for each letter of the formula.
 ///
-/// - After: eigen.cpp, blocked.cpp, cuda_naive/gemm/direct.cu
+/// - After: cuda_naive/gemm/direct.cu, eigen.cpp
 /// - On the GPU: cuda_naive/gemm/direct.cu
 ///
 /// **The idea.** There is none yet: an element of c is the sum of the products of a row of a and a

@@ -1,7 +1,7 @@
 /// @file im2col.cpp
 /// @brief im2col: the definition.
 ///
-/// - After: im2row.cpp, cuda_naive/im2col/im2col.cu
+/// - After: cuda_naive/im2col/im2col.cu, im2row.cpp
 /// - Its adjoint: cpu_reference/col2im/col2im.cpp (the same loops, the arrow turned round)
 ///
 /// **The idea.** Copy each window of the input into a column of a matrix, and a convolution becomes

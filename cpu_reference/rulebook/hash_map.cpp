@@ -1,7 +1,7 @@
 /// @file hash_map.cpp
 /// @brief rulebook, CPU: a hash map from sites to rows, asked once for each tap of each site.
 ///
-/// - After: sorted_search.cpp, cuda_naive/rulebook/dense_grid.cu, cuda_naive/rulebook/two_phases.cu
+/// - After: cuda_naive/rulebook/dense_grid.cu, cuda_naive/rulebook/two_phases.cu, sorted_search.cpp
 /// - On the GPU: cuda_naive/rulebook/dense_grid.cu, cuda_naive/rulebook/two_phases.cu
 ///
 /// **The idea.** A sparse convolution visits only what is there. From each input site, every tap k

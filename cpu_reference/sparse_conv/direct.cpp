@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief sparse_conv: the rulebook read aloud, pair after pair.
 ///
-/// - After: gather_gemm_scatter.cpp, cuda_naive/sparse_conv/scatter.cu
+/// - After: cuda_naive/sparse_conv/scatter.cu, gather_gemm_scatter.cpp
 /// - On the GPU: cuda_naive/sparse_conv/scatter.cu
 ///
 /// **The idea.** A rulebook says which input row meets which output row at which tap (Graham and

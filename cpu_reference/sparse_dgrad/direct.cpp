@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief sparse_dgrad: the forward pass with its arrows turned round.
 ///
-/// - After: gather_gemm_scatter.cpp, cuda_naive/sparse_dgrad/scatter.cu
+/// - After: cuda_naive/sparse_dgrad/scatter.cu, gather_gemm_scatter.cpp
 /// - On the GPU: cuda_naive/sparse_dgrad/scatter.cu
 ///
 /// **The idea.** Forward, a pair sends its input row through the matrix of its tap to its output

@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief sparse_max_pool_dgrad, rung 1: every output gives its gradient to the row that it chose.
 ///
-/// - After: gather.cpp, cuda_naive/sparse_max_pool_dgrad/scatter.cu
+/// - After: cuda_naive/sparse_max_pool_dgrad/scatter.cu, gather.cpp
 /// - On the GPU: cuda_naive/sparse_max_pool_dgrad/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///

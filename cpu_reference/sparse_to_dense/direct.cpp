@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief sparse_to_dense, rung 1: zeros everywhere, then each row to its cell.
 ///
-/// - After: row_grid.cpp, cuda_naive/sparse_to_dense/scatter.cu
+/// - After: cuda_naive/sparse_to_dense/scatter.cu, row_grid.cpp
 /// - On the GPU: cuda_naive/sparse_to_dense/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///

@@ -1,7 +1,7 @@
 /// @file direct.cpp
 /// @brief sparse_wgrad, rung 1: every pair adds one outer product to its tap.
 ///
-/// - After: gather_gemm_scatter.cpp, cuda_naive/sparse_wgrad/scatter.cu
+/// - After: cuda_naive/sparse_wgrad/scatter.cu, gather_gemm_scatter.cpp
 /// - On the GPU: cuda_naive/sparse_wgrad/scatter.cu
 ///
 /// **The idea.** Forward, the weight (k, ci, co) multiplied the value ci of an input row and went

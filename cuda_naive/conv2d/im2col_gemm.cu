@@ -2,7 +2,7 @@
 /// @brief conv2d, first as a matrix product on the GPU: two kernels an image, columns and GEMM.
 ///
 /// - Before: cpu_reference/conv2d/im2col_gemm.cpp
-/// - After: cuda_optimized/conv2d/im2col_gemm_chunks.cu, implicit_gemm.cu
+/// - After: implicit_gemm.cu, cuda_optimized/conv2d/im2col_gemm_chunks.cu, winograd_2x2.cu
 /// - Made of: cuda_naive/im2col/im2col.cu, cuda_naive/gemm/direct.cu
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///

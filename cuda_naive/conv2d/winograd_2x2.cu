@@ -1,8 +1,8 @@
 /// @file winograd_2x2.cu
 /// @brief conv2d with fewer multiplications on the GPU: 16 matrix products between two transforms.
 ///
-/// - Before: cpu_reference/conv2d/winograd_2x2.cpp
-/// - After: cuda_optimized/conv2d/winograd_4x4.cu, cuda_optimized/conv2d/winograd_fused.cu
+/// - Before: im2col_gemm.cu
+/// - After: cuda_optimized/conv2d/winograd_4x4.cu
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
 /// **The idea.** Of a window's 16 transformed numbers, each meets the one at the same place of the

@@ -2,7 +2,8 @@
 /// @brief conv2d_wgrad, first on the GPU: one thread sums up one weight's gradient.
 ///
 /// - Before: cpu_reference/conv2d_wgrad/direct.cpp
-/// - After: cuda_optimized/conv2d_wgrad/im2col_gemm.cu
+/// - After: cuda_optimized/conv2d_wgrad/implicit_gemm.cu, winograd_2x2.cu,
+///   cuda_optimized/conv2d_wgrad/im2col_gemm.cu, cuda_optimized/conv2d_wgrad/depthwise.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** All sums are independent, so each becomes a thread: one for each weight (k, c, r,

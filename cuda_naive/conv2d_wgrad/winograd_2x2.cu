@@ -2,7 +2,7 @@
 /// @brief conv2d_wgrad with fewer multiplications on the GPU: 16 matrix products between two
 /// transforms.
 ///
-/// - Before: cpu_reference/conv2d_wgrad/winograd_2x2.cpp
+/// - Before: gather.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/winograd_2x2.cpp
 ///
 /// **The idea.** As conv2d's winograd_2x2: what lies at place f of all transformed tiles is a

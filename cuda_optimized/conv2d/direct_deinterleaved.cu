@@ -2,7 +2,7 @@
 /// @brief conv2d, with a stride, a row's even columns lie before its odd ones.
 ///
 /// - Before: direct_row_tile.cu
-/// - After: depthwise.cu
+/// - After: depthwise.cu, direct_mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With stride 2, four neighbouring pixels read the columns 0 2 4 6 for one tap and 1

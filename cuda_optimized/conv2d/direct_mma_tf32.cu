@@ -1,7 +1,7 @@
 /// @file direct_mma_tf32.cu
 /// @brief conv2d of few channels on the tensor cores: they read windows out of a staged patch.
 ///
-/// - Before: implicit_gemm_mma_tf32.cu
+/// - Before: direct_deinterleaved.cu
 /// - After: direct_mma_16bit.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///

@@ -2,7 +2,7 @@
 /// @brief conv2d, a thread computes four neighbours of a row, in two rows: a window is vectors.
 ///
 /// - Before: direct_cp_async.cu
-/// - After: direct_deinterleaved.cu, direct_register_window.cu
+/// - After: direct_deinterleaved.cu, direct_register_window.cu, winograd_pieces.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** The registers that `cp.async` freed hold outputs: 4 neighbours of a row, in 2

@@ -1,7 +1,7 @@
 /// @file fft_3xtf32.cu
 /// @brief conv2d of many channels by Fourier transforms, products on Hopper's tensor cores.
 ///
-/// - Before: cpu_reference/conv2d/fft_tiles.cpp
+/// - Before: winograd_3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/fft_tiles.cpp
 ///
 /// **The idea.** Frequency f of a tile only ever meets frequency f of a filter, so that with many

@@ -1,7 +1,7 @@
 /// @file fft_fused.cu
 /// @brief conv2d by Fourier transforms in one kernel: spectra of x and y never leave the SM.
 ///
-/// - Before: cpu_reference/conv2d/fft_tile_pairs.cpp
+/// - Before: winograd_fused.cu
 /// - The same maths: cpu_reference/conv2d/fft_tile_pairs.cpp
 ///
 /// **The idea.** A tile of 64 x 64 complex points is 32 KB: shared memory holds it, and eight

@@ -2,7 +2,7 @@
 /// @brief conv2d in NHWC on the tensor cores: implicit GEMM, factors rounded to TF32.
 ///
 /// - Before: implicit_gemm_cp_async.cu
-/// - After: implicit_gemm_wgmma_tf32.cu, direct_mma_tf32.cu
+/// - After: implicit_gemm_wgmma_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** A convolution is a matrix product whose factor a nobody stores: a row for each

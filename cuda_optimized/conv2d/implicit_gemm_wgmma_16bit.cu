@@ -2,7 +2,7 @@
 /// @brief conv2d on Hopper in 16 bits: a row of a stage holds 64 channels.
 ///
 /// - Before: implicit_gemm_wgmma_tf32.cu
-/// - After: implicit_gemm_wgmma_filters_as_rows.cu
+/// - After: implicit_gemm_wgmma_patches.cu, implicit_gemm_wgmma_filters_as_rows.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** float16 and bfloat16 are what networks are trained and run in. The kernel of

@@ -2,7 +2,6 @@
 /// @brief conv2d on Hopper in 16 bits, for layers of 64 filters: the factors change places.
 ///
 /// - Before: implicit_gemm_wgmma_16bit.cu
-/// - After: implicit_gemm_wgmma_patches.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** `wgmma` has 64 rows and up to 256 columns, and reads both factors from shared

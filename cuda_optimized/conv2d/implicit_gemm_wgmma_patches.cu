@@ -1,7 +1,7 @@
 /// @file implicit_gemm_wgmma_patches.cu
 /// @brief conv2d on Hopper in 16 bits: a patch of pixels is brought once, for all taps.
 ///
-/// - Before: implicit_gemm_wgmma_filters_as_rows.cu
+/// - Before: implicit_gemm_wgmma_16bit.cu
 /// - After: implicit_gemm_wgmma_block_pairs.cu, implicit_gemm_wgmma_full_tiles.cu,
 ///   implicit_gemm_wgmma_all_filters.cu, implicit_gemm_wgmma_patches_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp

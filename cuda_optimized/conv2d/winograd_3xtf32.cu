@@ -2,6 +2,7 @@
 /// @brief conv2d by F(4 x 4, 3 x 3), its products on Hopper's tensor cores with float's accuracy.
 ///
 /// - Before: winograd_4x4.cu
+/// - After: fft_3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
 /// **The idea.** Winograd saves multiplications, and tensor cores make them cheap: do both. TF32

@@ -2,7 +2,7 @@
 /// @brief conv2d by F(4 x 4, 3 x 3): 36 fast matrix products between two transforms.
 ///
 /// - Before: cuda_naive/conv2d/winograd_2x2.cu
-/// - After: winograd_3xtf32.cu
+/// - After: winograd_fused.cu, winograd_3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
 /// **The idea.** A tile of 4 x 4 outputs has 36 frequencies where four tiles of 2 x 2 have 64:

@@ -1,7 +1,8 @@
 /// @file winograd_fused.cu
 /// @brief conv2d by F(2 x 2, 3 x 3) in one kernel: neither V nor M leaves the SM.
 ///
-/// - Before: cuda_naive/conv2d/winograd_2x2.cu
+/// - Before: winograd_4x4.cu
+/// - After: fft_fused.cu
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
 /// **The idea.** The 16 products of a block of 64 filters x 32 tiles are small enough for one SM:

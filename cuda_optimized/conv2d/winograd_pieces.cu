@@ -1,7 +1,7 @@
 /// @file winograd_pieces.cu
 /// @brief conv2d of few channels, rows of four to six taps as two pieces of three: F(3, 3).
 ///
-/// - Before: cpu_reference/conv2d/winograd_pieces.cpp
+/// - Before: direct_row_tile.cu
 ///
 /// **The idea.** direct_row_tile.cu is bound by its instructions, and most of those are
 /// multiply-adds: so make them fewer. A row of six taps is two pieces of three, and F(3, 3) has

@@ -1,7 +1,7 @@
 /// @file depthwise.cu
 /// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
 ///
-/// - Before: gemm_col2im.cu
+/// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - After: depthwise_nhwc.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///

@@ -2,7 +2,6 @@
 /// @brief conv2d_dgrad by a tiled matrix product and col2im.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
-/// - After: depthwise.cu, implicit_gemm.cu, winograd_4x4.cu
 /// - The kernels: cuda_optimized/gemm/tiled_batched.cu, cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
 ///

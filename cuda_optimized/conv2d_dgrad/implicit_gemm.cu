@@ -1,8 +1,8 @@
 /// @file implicit_gemm.cu
 /// @brief conv2d_dgrad as a matrix product without columns: one for each residue class of pixels.
 ///
-/// - Before: gemm_col2im.cu
-/// - After: implicit_gemm_cp_async.cu
+/// - Before: cuda_naive/conv2d_dgrad/gather.cu
+/// - After: implicit_gemm_cp_async.cu, winograd_4x4.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** With stride 1 the gradient is a convolution of dy with the filter turned round,

@@ -2,7 +2,7 @@
 /// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
 ///
 /// - Before: implicit_gemm.cu
-/// - After: implicit_gemm_split_k.cu, implicit_gemm_few_channels.cu, implicit_gemm_mma_tf32.cu
+/// - After: implicit_gemm_mma_tf32.cu, implicit_gemm_split_k.cu, implicit_gemm_few_channels.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A residue class is a convolution of dy with stride 1, so the loop of the forward

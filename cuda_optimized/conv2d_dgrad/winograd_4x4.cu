@@ -1,7 +1,7 @@
 /// @file winograd_4x4.cu
 /// @brief conv2d_dgrad by F(4 x 4, 3 x 3): with stride 1, a convolution of dy with fewer products.
 ///
-/// - Before: gemm_col2im.cu
+/// - Before: implicit_gemm.cu
 /// - After: winograd_3xtf32.cu
 /// - The kernels: cuda_optimized/conv2d/winograd_4x4.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp

@@ -1,7 +1,7 @@
 /// @file depthwise.cu
 /// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
 ///
-/// - Before: im2col_gemm.cu
+/// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - After: depthwise_nhwc.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///

@@ -2,7 +2,6 @@
 /// @brief conv2d_wgrad by im2col and a tiled matrix product; db by a block's reduction.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
-/// - After: depthwise.cu, implicit_gemm.cu
 /// - The kernels: cuda_optimized/im2col/im2col_batched.cu, cuda_optimized/gemm/tiled_batched.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///

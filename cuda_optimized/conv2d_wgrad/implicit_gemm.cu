@@ -1,7 +1,7 @@
 /// @file implicit_gemm.cu
 /// @brief conv2d_wgrad as one matrix product whose columns are found by index arithmetic.
 ///
-/// - Before: im2col_gemm.cu
+/// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - After: implicit_gemm_split_k.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///

@@ -2,7 +2,7 @@
 /// @brief conv2d_wgrad: a block decodes each pixel once and copies elements to their final place.
 ///
 /// - Before: implicit_gemm_split_k.cu
-/// - After: winograd_3xtf32.cu, implicit_gemm_mma_tf32.cu
+/// - After: implicit_gemm_mma_tf32.cu, winograd_3xtf32.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** `cp.async` copies 4 bytes from global to any place in shared memory, without a

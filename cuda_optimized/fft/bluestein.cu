@@ -2,7 +2,7 @@
 /// @brief fft, chirp z-transform (Bluestein): lines and planes of any length by transforms of a
 /// power of two.
 ///
-/// - Before: passes.cu
+/// - Before: cpu_reference/fft/bluestein.cpp
 ///
 /// **The idea.** That of cpu_reference/fft/bluestein.cpp: with the chirp c[j] = exp(-pi i j^2 / L),
 /// a transform of any length L is a convolution with conj(c), which is a product of spectra of

@@ -2,7 +2,7 @@
 /// @brief fft, a kernel a pass: a thread a butterfly, the line goes through memory log2 L times.
 ///
 /// - Before: cpu_reference/fft/stockham.cpp
-/// - After: shared.cu, bluestein.cu
+/// - After: shared.cu
 ///
 /// **The idea.** The butterflies of a pass are independent, those of two passes are not. So a pass
 /// becomes a kernel, and the end of a kernel is the wait for all of its threads, in all blocks. The

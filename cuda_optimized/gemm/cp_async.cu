@@ -2,7 +2,7 @@
 /// @brief gemm: the tiles of the next steps are copied asynchronously, past the registers.
 ///
 /// - Before: double_buffered.cu
-/// - After: split_k.cu, mma_tf32.cu
+/// - After: mma_tf32.cu, split_k.cu
 /// - As a building block: async_tiles.cuh (split_k and stream_k are made of it)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

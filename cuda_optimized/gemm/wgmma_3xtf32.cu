@@ -3,7 +3,6 @@
 /// no splitting.
 ///
 /// - Before: wgmma_tf32_swapped.cu
-/// - After: wgmma_fp8.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** Each factor is the sum of two in TF32, as in mma_3xtf32.cu, and three products of

@@ -1,7 +1,7 @@
 /// @file wgmma_fp8.cu
 /// @brief gemm on Hopper in 8 bits: two sets of sums, for tensor cores add behind 13 bits.
 ///
-/// - Before: wgmma_3xtf32.cu
+/// - Before: wgmma_tf32.cu
 /// - After: wgmma_fp8_registers.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

@@ -2,7 +2,7 @@
 /// @brief gemm on Hopper in 16 bits: registers go to the threads that multiply.
 ///
 /// - Before: wgmma_tma_store.cu
-/// - After: wgmma_epilogue.cu, wgmma_tf32_swapped.cu
+/// - After: wgmma_epilogue.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** All threads of a kernel begin with as many registers. A producer needs 40, a

@@ -2,7 +2,7 @@
 /// @brief gemm on Hopper: the copy engine feeds wgmma through a ring of stages in shared memory.
 ///
 /// - Before: mma_tf32.cu
-/// - After: wgmma_16bit.cu
+/// - After: wgmma_16bit.cu, wgmma_tf32_swapped.cu, wgmma_fp8.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d

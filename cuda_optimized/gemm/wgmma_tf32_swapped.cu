@@ -2,7 +2,7 @@
 /// @brief gemm on Hopper in TF32: c^T = b^T a^T, with b^T from registers, so that nothing is
 /// repacked.
 ///
-/// - Before: wgmma_registers.cu
+/// - Before: wgmma_tf32.cu
 /// - After: wgmma_3xtf32.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

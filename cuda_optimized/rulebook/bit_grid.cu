@@ -1,7 +1,8 @@
 /// @file bit_grid.cu
 /// @brief rulebook, submanifold: one bit a cell, and a site's row is the number of bits before.
 ///
-/// - Before: symmetric.cu
+/// - Before: hash_table.cu
+/// - After: paged_bricks.cu, hash_of_runs.cu
 /// - The look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

@@ -1,7 +1,7 @@
 /// @file bit_grid_of_outputs.cu
 /// @brief rulebook, new sites: a bit for each cell; set bits are distinct and in order, unsorted.
 ///
-/// - Before: hash_set_of_outputs.cu
+/// - Before: compact_before_sort.cu
 /// - After: gather.cu, lists_of_inputs.cu
 /// - The bits: cell_bits.cuh; the sums: bit_ranks.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp

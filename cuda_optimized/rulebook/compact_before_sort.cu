@@ -2,7 +2,7 @@
 /// @brief rulebook, new sites: candidates are counted first, and only real ones sorted.
 ///
 /// - Before: cuda_naive/rulebook/two_phases.cu
-/// - After: neighbour_table.cu, hash_set_of_outputs.cu
+/// - After: bit_grid_of_outputs.cu, neighbour_table.cu, hash_set_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** With stride 2 in three dimensions, only one tap in eight of a site leads

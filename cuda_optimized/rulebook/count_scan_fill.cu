@@ -1,7 +1,8 @@
 /// @file count_scan_fill.cu
 /// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
 ///
-/// - Before: filtered_hash.cu
+/// - Before: aggregated_counters.cu
+/// - After: mirrored_lists.cu
 /// - The look-ups: site_hash.cuh, site_filter.cuh; the lists: pair_lists.cuh, move_pairs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

@@ -2,7 +2,6 @@
 /// @brief rulebook, submanifold: a bit for each cell is asked first, and the hash table second.
 ///
 /// - Before: hash_table.cu
-/// - After: count_scan_fill.cu
 /// - The table: site_hash.cuh; the filter: site_filter.cuh; the taps of a site: site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

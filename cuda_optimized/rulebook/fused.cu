@@ -2,7 +2,7 @@
 /// @brief rulebook, submanifold: one launch from coordinates to table, checks included.
 ///
 /// - Before: hash_of_runs.cu
-/// - After: paged_bit_grid.cu, mirrored_lists.cu
+/// - After: paged_bit_grid.cu
 /// - The indices: run_grid.cuh, run_table.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

@@ -1,7 +1,7 @@
 /// @file hash_of_runs.cu
 /// @brief rulebook, submanifold: a hash table of runs of 32 cells, and rows by counting bits.
 ///
-/// - Before: symmetric.cu
+/// - Before: bit_grid.cu
 /// - After: fused.cu
 /// - The table: run_table.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp

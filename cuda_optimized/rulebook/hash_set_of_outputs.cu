@@ -2,7 +2,6 @@
 /// @brief rulebook, new sites: a hash set keeps each output once, and only those are sorted.
 ///
 /// - Before: compact_before_sort.cu
-/// - After: bit_grid_of_outputs.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** In a LiDAR sweep, kernel 3, stride 2, three candidates lead to the same output,

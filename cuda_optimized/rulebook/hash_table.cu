@@ -2,7 +2,7 @@
 /// @brief rulebook, submanifold: a hash table of 64-bit slots, and a thread for each output.
 ///
 /// - Before: aggregated_counters.cu
-/// - After: filtered_hash.cu
+/// - After: bit_grid.cu, filtered_hash.cu
 /// - The table: site_hash.cuh; the taps of a site: site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

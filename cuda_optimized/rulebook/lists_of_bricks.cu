@@ -1,7 +1,7 @@
 /// @file lists_of_bricks.cu
 /// @brief rulebook, submanifold: mirrored lists in the order of rows, whatever that is.
 ///
-/// - Before: paged_bricks.cu
+/// - Before: mirrored_lists.cu
 /// - The index: bricks.cuh, brick_taps.cuh; the lists: pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

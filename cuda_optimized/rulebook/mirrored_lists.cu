@@ -1,7 +1,8 @@
 /// @file mirrored_lists.cu
 /// @brief rulebook, submanifold: lists of sorted sites serve two taps each, and are counted first.
 ///
-/// - Before: fused.cu
+/// - Before: count_scan_fill.cu
+/// - After: lists_of_bricks.cu
 /// - The indices: run_grid.cuh, run_table.cuh; the lists: tile_counts.cuh, pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///

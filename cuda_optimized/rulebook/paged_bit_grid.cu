@@ -2,7 +2,6 @@
 /// @brief rulebook, submanifold: sites in any order, in the grid of sorted ones, by pages of rows.
 ///
 /// - Before: fused.cu
-/// - After: paged_bricks.cu
 /// - The grid: run_grid.cuh, run_bits.cuh; the look-ups: runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

@@ -1,8 +1,7 @@
 /// @file paged_bricks.cu
 /// @brief rulebook, submanifold: a page for each brick of cells, which its first site takes.
 ///
-/// - Before: paged_bit_grid.cu
-/// - After: lists_of_bricks.cu
+/// - Before: bit_grid.cu
 /// - The index: bricks.cuh; the look-ups: brick_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///

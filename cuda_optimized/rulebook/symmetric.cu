@@ -2,7 +2,7 @@
 /// @brief rulebook, submanifold: half of the look-ups, by symmetry, and a centre for free.
 ///
 /// - Before: cuda_naive/rulebook/dense_grid.cu
-/// - After: aggregated_counters.cu, bit_grid.cu, hash_of_runs.cu
+/// - After: aggregated_counters.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** If site b lies where tap k of site a points, then a lies where the opposite tap,

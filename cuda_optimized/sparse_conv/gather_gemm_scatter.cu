@@ -2,7 +2,6 @@
 /// @brief sparse_conv, tap by tap: rows copied together, one fast matrix product, rows added back.
 ///
 /// - Before: output_stationary.cu
-/// - After: grouped_gemm.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** All pairs of a tap multiply by the same matrix. Copy their rows together, and what

@@ -1,7 +1,7 @@
 /// @file grouped_gemm.cu
 /// @brief sparse_conv: all taps in three launches.
 ///
-/// - Before: gather_gemm_scatter.cu
+/// - Before: output_stationary.cu
 /// - After: fetch_on_demand.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///

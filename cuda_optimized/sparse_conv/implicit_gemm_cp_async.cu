@@ -1,7 +1,7 @@
 /// @file implicit_gemm_cp_async.cu
 /// @brief sparse_conv: rows are gathered while others are multiplied; each warp skips taps.
 ///
-/// - Before: implicit_gemm_split.cu
+/// - Before: implicit_gemm_sorted.cu
 /// - After: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///

@@ -2,7 +2,7 @@
 /// @brief sparse_conv on the tensor cores: a tile of rows with like taps is a matrix product.
 ///
 /// - Before: implicit_gemm_cp_async.cu
-/// - After: implicit_gemm_wgmma.cu, implicit_gemm_fragments.cu
+/// - After: implicit_gemm_producers.cu, implicit_gemm_fragments.cu, implicit_gemm_wgmma.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** At one tap, 128 output rows are a matrix product, and it needs no pass that

@@ -1,7 +1,7 @@
 /// @file implicit_gemm_producers.cu
 /// @brief sparse_conv with producer warps: four warps gather, a warpgroup only multiplies.
 ///
-/// - Before: implicit_gemm_wgmma.cu
+/// - Before: implicit_gemm_mma.cu
 /// - After: implicit_gemm_producers_sorted.cu
 /// - The loops: stage_product.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp

@@ -2,7 +2,7 @@
 /// @brief sparse_conv: rows with the same taps stand in the same tile.
 ///
 /// - Before: implicit_gemm.cu
-/// - After: implicit_gemm_split.cu
+/// - After: implicit_gemm_cp_async.cu, implicit_gemm_split.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** A tile does every tap that any of its rows has. Neighbours in space have similar

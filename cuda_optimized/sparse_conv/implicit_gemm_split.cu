@@ -3,7 +3,6 @@
 /// own.
 ///
 /// - Before: implicit_gemm_sorted.cu
-/// - After: implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** 27 taps make 2^27 masks, and a sweep has tens of thousands of different ones: even

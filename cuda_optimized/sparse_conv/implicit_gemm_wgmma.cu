@@ -2,7 +2,6 @@
 /// @brief sparse_conv with Hopper's wgmma: gathered rows are multiplied where they landed.
 ///
 /// - Before: implicit_gemm_mma.cu
-/// - After: implicit_gemm_producers.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** The tiles, lists of taps and rings are those of implicit_gemm_mma.cu. But where a

@@ -2,7 +2,7 @@
 /// @brief sparse_conv: every output collects its sum, tap by tap, in a register.
 ///
 /// - Before: cuda_naive/sparse_conv/scatter.cu
-/// - After: gather_gemm_scatter.cu, implicit_gemm.cu
+/// - After: grouped_gemm.cu, implicit_gemm.cu, gather_gemm_scatter.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** Give each output to a thread that stays with it. The table nbr[k][out] answers the

@@ -3,7 +3,7 @@
 /// multiplied.
 ///
 /// - Before: output_stationary.cu
-/// - After: mirrored_table.cu, implicit_gemm_mma.cu
+/// - After: implicit_gemm_mma.cu, mirrored_table.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** A block computes a tile of dx in registers, 128 rows x 64 channels or 64 x 128.

@@ -45,8 +45,8 @@ void set_compute_capability(int capability);
 /// Empty if there was none.
 std::string last_report();
 
-/// Back to the defaults: order, fill, limit, timeout, compute capability; forgets the errors and the last report.
-/// Allocations and the number of worker threads stay.
+/// Back to the defaults: order, fill, limit, timeout, compute capability; forgets the errors and
+/// the last report. Allocations and the number of worker threads stay.
 void reset();
 
 /// A device allocation that is alive.
