@@ -152,6 +152,7 @@ std::vector<TestProblem> sparse_problems(const std::string& ladder) {
       cases.push_back({"several parts of the rows", random_case(book, 300, dice), kRows,
                        Size::small, 0, channels});
     book.batch = 900;
+    book.shape = {{2, 3}};
     for (const Channels channels : {Channels{2, 1}, {3, 2}})
       cases.push_back(
           {"images without a site", random_case(book, 70, dice), kRows, Size::small, 0, channels});
