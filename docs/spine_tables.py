@@ -20,6 +20,8 @@ PROBLEMS = {
     "sparse_wgrad": "sweep-64-subm3",
     "sparse_max_pool": "sweep-64-k2s2",
     "sparse_max_pool_dgrad": "sweep-64-k2s2",
+    "sparse_avg_pool": "sweep-64-k2s2",
+    "sparse_global_pool": "half-64-mean",
     "sparse_to_dense": "eighth-128",
     "voxelize": "sweep-points",
     "fft": "lines-4096",
