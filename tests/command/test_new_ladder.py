@@ -80,8 +80,9 @@ class NewLadder(unittest.TestCase):
     def test_its_first_rung_runs_and_another_follows(self):
         new_ladder.write_ladder(self.root, "copied_numbers")
         (self.root / "program.cpp").write_text(PROGRAM)
-        self.compile("-o", self.root / "program", self.root / "program.cpp", self.root / "core/copied_numbers_problem.cpp",
-                     self.root / "core/implementation.cpp", self.root / "cpu_reference/copied_numbers/direct.cpp")
+        self.compile("-ffunction-sections", "-Wl,--gc-sections", "-o", self.root / "program", self.root / "program.cpp", self.root / "core/copied_numbers_problem.cpp",
+                     self.root / "core/implementation.cpp", self.root / "core/complete.cpp", self.root / "core/array.cpp",
+                     self.root / "cpu_reference/copied_numbers/direct.cpp")
         done = subprocess.run([self.root / "program"], capture_output=True, text=True)
         self.assertEqual(done.stdout, "n 3: 1 2 4\n")
         file, _ = new_rung.write_rung(self.root, "copied_numbers", "faster", "cuda_naive/copied_numbers/direct")

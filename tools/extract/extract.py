@@ -21,6 +21,9 @@ INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
 # What this header reaches is compiled for sm_90a, in the build as well: see cmake/RungsOnGpu.cmake.
 OF_SM_90A = "cuda_optimized/gemm/wgmma_tile.cuh"
 
+# What example.hpp calls.
+OF_MAIN = ["core/arguments.cpp", "core/implementation.cpp"]
+
 # Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
 DENSE = ["--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
          "--n 1 --c 4 --h 8 --w 8 --k 4 --r 3 --s 3 --groups 4",
@@ -138,10 +141,10 @@ def sources_by_need(build):
 
 
 def needed_sources(needs, source):
-    """The source, and all that it needs, directly or through others."""
+    """The source, and all that it and main() need, directly or through others."""
     if source not in needs:
         raise Trouble(f"rung = {source}: is not built")
-    found = [source]
+    found = [source, *OF_MAIN]
     for one in found:
         found += [other for other in needs[one] if other not in found]
     return found
@@ -209,8 +212,7 @@ def extracted(build, needs, rung, file, options=()):
     for source in reversed(needed_sources(needs, rung["source"])):
         lines += inlined(source, done)
     architecture = "sm_90a" if OF_SM_90A in done else "native"
-    for source in ("core/arguments.cpp", "tools/extract/example.hpp"):
-        lines += inlined(source, done)
+    lines += inlined("tools/extract/example.hpp", done)
     # The program has one thread, and cuda_on_cpu takes thread-local variables of a kernel file for shared memory.
     text = "\n".join(lines).replace("\nthread_local ", "\n")
     compiler = f"nvcc -std=c++20 -arch={architecture}" if cuda else "g++ -std=c++20 -O2"
