@@ -123,8 +123,8 @@ struct Rung {
   /// kernel: each rung adds one idea to `previous`, the rung before it. 1, 2, ...; 0 off the
   /// spines.
   int spine = 0;
-  std::string part = {};  ///< Which spine, where a ladder has several: "direct"; else empty.
-  Level level = Level::spine;
+  std::string part = {};       ///< Which spine, where a ladder has several: "direct"; else empty.
+  Level level = Level::spine;  ///< Who should read it.
   /// "cpu", or the least architecture of a GPU that runs it: "sm_75", "sm_80", "sm_90a".
   std::string needs = {};
   /// Whose sums it adds up, if these are Winograd's: their rounding has another bound, and NaN and

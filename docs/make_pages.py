@@ -80,8 +80,8 @@ class Pages:
         return [row for row in self.benchmarks["rows"] if row["rung"] == rung and self.is_stale(row)]
 
     def notebook_owner(self, ladder, name):
-        """Of the rungs with that name, the highest has the page docs/ladders/LADDER/NAME.md."""
-        return [row["rung"] for row in self.ladders[ladder] if short_name(row["rung"]) == name][-1]
+        """Of the rungs with that name, the most optimised has the page docs/ladders/LADDER/NAME.md."""
+        return max(row["rung"] for row in self.ladders[ladder] if short_name(row["rung"]) == name)  # cpu, cuda_n, cuda_o
 
     def reached(self, rung):
         """What the suite reaches of it. @pre there is a report"""

@@ -213,7 +213,7 @@ class RungPages:
         rows += [("Needs", row["needs"])]
         after = [other["rung"] for other in self.pages.ladders[ladder] if other.get("previous") == rung]
         if after:
-            rows += [("Built on it", ", ".join(self.pages.link(other) for other in after))]
+            rows += [("After it", ", ".join(self.pages.link(other) for other in after))]
         if not row.get("deterministic", True):
             rows += [("Deterministic", "no: the order of the result may differ from run to run")]
         rows += self.pages.paths.places(rung)

@@ -75,7 +75,7 @@ def measured(run, rows, is_stale):
         texts[row["rung"]] = (
             time_text(mine["median_us"]),
             mine["dtype"],
-            f"{100 * library[0] / mine['median_us']:.0f} % of {library[1].split()[0]}" if library else "",
+            f"{100 * library[1] / mine['median_us']:.0f} % of {library[0].split()[0]}" if library else "",
             f"{before['median_us'] / mine['median_us']:.2g} x" if before else "",
         )
     return texts

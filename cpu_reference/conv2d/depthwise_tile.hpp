@@ -15,10 +15,12 @@
 
 namespace convladder::cpu_reference::conv2d {
 
-/// The j in [begin, end) for which 0 <= w + j * stride < W; none: begin >= end.
+/// The numbers from begin to end - 1; none if begin >= end.
 struct Range {
-  int begin, end;
+  int begin;  ///< The first.
+  int end;    ///< One behind the last.
 };
+/// The j < count for which 0 <= w + j * stride < W.
 inline Range range_inside(int W, int w, int stride, int count) {
   if (w >= 0 && w + std::int64_t{count - 1} * stride < W) return {0, count};  // without a division
   const int begin = w >= 0 ? 0 : ceil_div(-w, stride);
@@ -152,6 +154,7 @@ template <int kLanes>
   }
 }
 
+/// add_taps() in vectors of four floats, which every x86-64 and AArch64 processor has.
 inline void add_taps_with_four_lanes(const DepthwiseTile& tile, const float* inputs,
                                      std::int64_t step, const float* weights, int taps, int rows,
                                      float* sums) {
@@ -159,6 +162,7 @@ inline void add_taps_with_four_lanes(const DepthwiseTile& tile, const float* inp
 }
 
 #ifdef __x86_64__
+/// The same in vectors of eight floats (AVX2 and FMA).
 [[gnu::target("fma")]] inline void add_taps_with_eight_lanes(const DepthwiseTile& tile,
                                                              const float* inputs, std::int64_t step,
                                                              const float* weights, int taps,
@@ -166,6 +170,7 @@ inline void add_taps_with_four_lanes(const DepthwiseTile& tile, const float* inp
   add_taps<8>(tile, inputs, step, weights, taps, rows, sums);
 }
 
+/// The same in vectors of sixteen floats (AVX-512).
 [[gnu::target("avx512f")]] inline void add_taps_with_sixteen_lanes(const DepthwiseTile& tile,
                                                                    const float* inputs,
                                                                    std::int64_t step,
