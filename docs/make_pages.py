@@ -203,11 +203,11 @@ class Pages:
             if rows[0]["level"] == "spine":
                 lines += [*spine_table(self.benchmarks, rows, self.is_stale, link), ""]
                 if self.benchmarks and any(row["problem"] == problem_of(rows[0]) for row in self.benchmarks["rows"]):
-                    lines += [f"Times on {problem_of(rows[0])}, L2 warm, {self.benchmarks['gpu']}, from the"
-                              " \\ref benchmarks \"committed run\".", ""]
+                    lines += [f"Times on {problem_of(rows[0])}, L2 warm, {self.benchmarks['gpu']}, {self.benchmarks['date']}"
+                              " (\\ref benchmarks \"committed run\"). *Gain*: over the rung that a step is built on.", ""]
             else:
-                lines += ["| rung | idea | needs |", "|---|---|---|",
-                          *(f"| {link(row)} | {row['idea']} | {row['needs']} |" for row in rows), ""]
+                lines += ["| rung | needs |", "|---|---|",
+                          *(f"| {link(row)}<br/>{row['idea']} | {row['needs']} |" for row in rows), ""]
         return [*lines, "</div>", ""]
 
     def ladder_table(self):

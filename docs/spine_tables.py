@@ -52,37 +52,50 @@ def problem_of(row):
 
 
 def timed(run, row, is_stale):
-    """The rung's time on the spine's problem with the L2 warm, a row of the run; None if there is none that holds."""
+    """The rung's time on the spine's problem with the L2 warm, in its faster layout: a row of the run; None if there is
+    none that holds."""
     rows = [timed for timed in of(run, ladder=row["ladder"], problem=problem_of(row), rung=row["rung"], l2="warm")
             if not is_stale(timed)] if run else []
-    return min(rows, key=lambda found: TYPES.index(found["dtype"]), default=None)
+    return min(rows, key=lambda found: (TYPES.index(found["dtype"]), found["median_us"]), default=None)
 
 
 def measured(run, rows, is_stale):
-    """Of a spine's rungs, by name: (time, its type, percent of the library, times as fast as the step before), as texts.
+    """Of a spine's rungs, by name: (time and type, percent of the library's speed, gain over the step before), as texts.
 
-    The library's time is that of the same run, problem and type; the step before is the rung of `previous`, if it
-    was timed in the same type or in one that a step may leave it for.
+    The library's time is that of the same run, problem and type. The step before is the rung of `previous`.
     """
     times = {row["rung"]: timed(run, row, is_stale) for row in rows}
     texts = {}
     for row in rows:
         mine, before = times[row["rung"]], times.get(row["previous"])
         if mine is None:
-            texts[row["rung"]] = ("", "", "", "")
+            texts[row["rung"]] = ("", "", "")
             continue
         library = best_baseline(mine)
         texts[row["rung"]] = (
-            time_text(mine["median_us"]),
-            mine["dtype"],
-            f"{100 * library[1] / mine['median_us']:.0f} % of {library[0].split()[0]}" if library else "",
-            f"{before['median_us'] / mine['median_us']:.2g} x" if before else "",
+            f"{time_text(mine['median_us'])} {mine['dtype'] if mine['dtype'] != 'int32' else ''}".strip(),
+            f"{100 * library[1] / mine['median_us']:.0f} %" if library else "",
+            f"{before['median_us'] / mine['median_us']:.2f} x" if before else "",
         )
     return texts
+
+
+def libraries(run, rows, is_stale):
+    """The names of the libraries that the rungs' times stand against: "cuDNN"."""
+    spelled = {"cudnn": "cuDNN", "cublas": "cuBLAS", "cufft": "cuFFT"}
+    found = (best_baseline(row) for row in (timed(run, row, is_stale) for row in rows) if row)
+    return ", ".join(sorted({spelled.get(best[0].split()[0], best[0].split()[0]) for best in found if best}))
 
 
 def spine_table(run, rows, is_stale, link):
     """Lines of Markdown: the rungs of one spine. @param link the text of a rung's link, by its row"""
     texts = measured(run, rows, is_stale)
-    lines = ["| step | rung | idea | time | type | library | step before |", "|---:|---|---|---:|---|---:|---:|"]
-    return lines + [f"| {row['spine']} | {link(row)} | {row['idea']} | {' | '.join(texts[row['rung']])} |" for row in rows]
+    library = libraries(run, rows, is_stale)
+    timed_columns = [("time", 0), *([(f"speed, {library} = 100 %", 1)] if library else []), ("gain", 2)]
+    if not any(text[0] for text in texts.values()):
+        timed_columns = []
+    lines = ["| | rung |" + "".join(f" {title} |" for title, _ in timed_columns), "|---:|---|" + "---:|" * len(timed_columns)]
+    for row in rows:
+        cells = "".join(f" {texts[row['rung']][column]} |" for _, column in timed_columns)
+        lines.append(f"| {row['spine']} | {link(row)}<br/>{row['idea']} |{cells}")
+    return lines

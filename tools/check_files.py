@@ -42,7 +42,7 @@ import expect  # noqa: E402
 import likeness  # noqa: E402
 import planted_races  # noqa: E402
 from draw_pictures import Picture  # noqa: E402
-from spine_tables import groups  # noqa: E402
+from spine_tables import groups, problem_of, spine_table  # noqa: E402
 
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 BINARY = {".png", ".npy", ".svg"}
@@ -52,6 +52,7 @@ LONGEST_LINE = 100
 LONGEST_RUNG = 300  # lines of a rung's file, without #include and @expect
 LONGEST_SHARED_HEADER = 250  # lines of a header beside rungs
 LEAST_LIKENESS = 0.5  # of a step to the rung before it
+README_SPINES = ("conv2d", "gemm")  # whose steps README.md shows with their times
 LARGE_STEPS = ROOT / "tools/large_steps.txt"
 SIMPLEST_KERNEL = "cuda_naive/conv2d/direct.cu"
 MOST_CORE_HEADERS, MOST_CORE_LINES = 6, 500  # that it includes, directly or through others
@@ -312,16 +313,38 @@ def ladder_table(rows):
     return "\n".join(lines)
 
 
-def check_readme(rows, fix):
+def spine_tables_of(rows, hashes, run):
+    """README.md's tables of what each step gains, of the spines in README_SPINES."""
+    def is_stale(timed):
+        return hashes.get(sources.get(timed["rung"])) != timed["source_hash"]
+
+    def link(row):
+        return f"[{row['rung'].rsplit('/', 1)[1]}]({row['source']})"
+
+    sources = {row["rung"]: row["source"] for row in rows}
+    lines = []
+    for ladder in README_SPINES:
+        of_ladder = [row for row in rows if row["ladder"] == ladder]
+        for title, rungs in groups(of_ladder):
+            if rungs[0]["level"] == "spine":
+                part = title.removeprefix("The spine").lstrip(": ")
+                lines += [f"**{ladder}{', ' + part if part else ''}** ({problem_of(rungs[0])}, {run['gpu']}, {run['date']})", "",
+                          *spine_table(run, rungs, is_stale, link), ""]
+    return "\n".join(lines)
+
+
+def check_readme(rows, hashes, fix):
     path = ROOT / "README.md"
-    text = path.read_text()
-    marked = re.compile(r"(<!-- ladders: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
-    if not marked.search(text):
-        problem(path, 0, "the markers of the table of ladders are gone")
-        return
-    fresh = marked.sub(lambda found: found.group(1) + ladder_table(rows) + "\n" + found.group(2), text)
-    check_made(path, fresh, fix)
     run = benchmark_run.newest_run(ROOT)
+    fresh = path.read_text()
+    made = {"ladders": ladder_table(rows) + "\n", "spines": spine_tables_of(rows, hashes, run) if run else ""}
+    for name, text in made.items():
+        marked = re.compile(rf"(<!-- {name}: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
+        if not marked.search(fresh):
+            problem(path, 0, f"the markers of {name} are gone")
+            return
+        fresh = marked.sub(lambda found: found.group(1) + text + found.group(2), fresh)
+    check_made(path, fresh, fix)
     if run:
         chart = benchmark_pictures.readme_chart(Picture, run).svg()
         check_made(ROOT / "docs" / "pictures" / "times.svg", chart, fix)
@@ -402,7 +425,7 @@ def main(arguments):
     problems.extend(expect.problems_of(rows, hashes))
     problems.extend(planted_races.problems_of(hashes))
     problems.extend(counter_differences.problems_of_record())
-    check_readme(rows, fix)
+    check_readme(rows, hashes, fix)
     check_reading_orders(rows, fix)
     check_versions()
     for line in problems:
