@@ -384,6 +384,8 @@ def main():
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text(), page))
+    # For those who check the pages: the stops of each path, spines as their rungs.
+    write(arguments.out / "reading_paths.json", json.dumps({key: path["stops"] for key, path in pages.paths.paths.items()}))
     rung_pages = RungPages(pages, planted_bugs(arguments.root))
     for rung in pages.rows:
         rung_pages.write(rung, write)

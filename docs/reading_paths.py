@@ -1,6 +1,7 @@
 """Ways through the pages: which to read one after the other, how long it takes, and the map of all rungs.
 
-reading_paths.json names the stops of each path: a rung, or `page ID`, and which ladders each ladder builds on.
+reading_paths.json names the stops of each path, and which ladders each ladder builds on. A stop is a rung, `page ID`, or
+`spine LADDER [PART]`: the rungs of a ladder's spine in their order, of which `... 1-8` takes the first eight.
 """
 
 import json
@@ -28,11 +29,25 @@ class ReadingPaths:
             if found := re.match(r"# (.*) \{#(\w+)\}", text):
                 self.titles[found.group(2)], self.texts[found.group(2)] = found.group(1), text
         for key, path in self.paths.items():
+            path["stops"] = [rung for stop in path["stops"] for rung in self.rungs_of(stop)]
             for stop in path["stops"]:
                 if stop not in pages.rows and stop.removeprefix("page ") not in self.titles:
                     raise SystemExit(f"reading_paths.json: {key}: there is no page of {stop}")
         if set(self.builds_on) != set(pages.ladders):
             raise SystemExit("reading_paths.json: 'builds on' must name every ladder, and no other")
+
+    def rungs_of(self, stop):
+        """The stop itself; of a spine, its rungs."""
+        if not stop.startswith("spine "):
+            return [stop]
+        ladder, *words = stop.split()[1:]
+        steps = words.pop() if words and re.fullmatch(r"\d+-\d+", words[-1]) else None
+        rungs = [row["rung"] for row in self.pages.ladders.get(ladder, [])
+                 if row["level"] == "spine" and (not words or row["part"] == words[0])]
+        first, last = map(int, steps.split("-")) if steps else (1, len(rungs))
+        if not 1 <= first <= last <= len(rungs):
+            raise SystemExit(f"reading_paths.json: {stop}: there is no such spine, or it has fewer steps")
+        return rungs[first - 1:last]
 
     def minutes(self, stop):
         """An estimate, from what there is to read."""

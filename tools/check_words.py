@@ -22,8 +22,8 @@ from make_players import rung_page_name  # noqa: E402
 PATH = "weekend"
 
 
-def pages_of_path():
-    stops = json.loads((ROOT / "docs" / "reading_paths.json").read_text())["paths"][PATH]["stops"]
+def pages_of_path(site):
+    stops = json.loads((site.parent / "generated" / "reading_paths.json").read_text())[PATH]
     return [f"{stop.removeprefix('page ')}.html" if stop.startswith("page ") else rung_page_name(stop) for stop in stops]
 
 
@@ -69,7 +69,7 @@ def known_words(site):
 def unknown(site):
     """(page, word) of each word that is not known, once a page."""
     known = known_words(site)
-    for name in pages_of_path():
+    for name in pages_of_path(site):
         seen = set()
         for word in words(prose((site / name).read_text())):
             if word.lower() not in seen and len(word) > 1 and not any(stem in known for stem in stems(word.lower())):
@@ -85,7 +85,7 @@ def main():
     else:
         for page, word in found:
             print(f"{page}: {word}: neither in docs/glossary.md nor in docs/plain_words.txt")
-        print(f"{len(pages_of_path())} pages of the path to be read, {len(found)} words that nobody explains")
+        print(f"{len(pages_of_path(site))} pages of the path to be read, {len(found)} words that nobody explains")
     return 1 if found else 0
 
 
