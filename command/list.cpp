@@ -49,6 +49,14 @@ void print(const Ladder& ladder) {
   }
 }
 
+/// The folders between the ladder's and the rung's file; null without one.
+nlohmann::ordered_json family_of(const Ladder& ladder, const Rung& rung) {
+  const std::size_t begin = rung.name.find('/' + ladder.name + '/') + ladder.name.size() + 2;
+  const std::size_t end = rung.name.rfind('/');
+  if (end < begin) return {};
+  return rung.name.substr(begin, end - begin);
+}
+
 /// An object of the array that --json writes.
 nlohmann::ordered_json row_of(const Ladder& ladder, const Rung& rung) {
   using nlohmann::ordered_json;
@@ -65,7 +73,8 @@ nlohmann::ordered_json row_of(const Ladder& ladder, const Rung& rung) {
           {"spine", on_spine ? ordered_json(rung.spine) : ordered_json()},
           {"part", rung.part.empty() ? ordered_json() : ordered_json(rung.part)},
           {"level", name_of(rung.level)},
-          {"needs", rung.needs}};
+          {"needs", rung.needs},
+          {"family", family_of(ladder, rung)}};
 }
 
 }  // namespace
