@@ -142,7 +142,7 @@ TEST_CASE("a removed rung is none, the one to use instead is, and the docs list 
   CHECK(rows == removed_rungs().size());
 }
 
-TEST_CASE("spines come first and are numbered; then alternatives, then advanced rungs") {
+TEST_CASE("spines come first in their order before alternatives and advanced rungs") {
   for (const Ladder& ladder : ladders()) {
     CAPTURE(ladder.name);
     std::set<std::string> all, parts, part;
@@ -214,7 +214,7 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
   }
 }
 
-TEST_CASE("a CUDA rung takes problems on what it needs, and none on less") {
+TEST_CASE("a CUDA rung takes problems on the architecture that it needs and none on less") {
   struct Restored {
     ~Restored() { cuda_on_cpu::control::set_compute_capability(90); }
   } restored;

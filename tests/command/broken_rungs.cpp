@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <variant>
 
 #include "command/interrupt.hpp"
 #include "command/program.hpp"
@@ -44,16 +45,22 @@ void make_blind() {
   }
 }
 
+/// Of several products, or of transposed matrices, the one that the rung computes.
+const GemmProblem& product_of(const Problem& problem) {
+  const auto* batch = std::get_if<GemmBatchProblem>(&problem);
+  return batch != nullptr ? batch->product : std::get<GemmProblem>(problem);
+}
+
 void break_rung(const std::string& how) {
   if (how == "blind") return make_blind();
   AnyImplementation& code = code_of("gemm", "cuda_naive/gemm/direct");
   const AnyImplementation right = code;
   code.choice = [=](const Problem& problem) {
-    const auto& p = std::get<GemmProblem>(problem);
+    const GemmProblem& p = product_of(problem);
     return std::string(p.M > p.N ? "tall" : "wide");
   };
   code.run = [=](const Problem& problem, const Arguments& arrays) {
-    const auto& p = std::get<GemmProblem>(problem);
+    const GemmProblem& p = product_of(problem);
     if (how == "crash" && p.M >= 20) std::raise(SIGABRT);
     while (how == "hang" && p.M >= 20) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     right.run(problem, arrays);
