@@ -33,7 +33,7 @@ class BadWords(ProgramTest):
                 (["compare", "gemm", "--rung", "cuda_naive/gemm/dirct"], ["cuda_naive/gemm/direct"]),
                 (["compare", "gemm", "--rung", "nothing*"], ["nothing*"]),
                 (["compare", "conv2d", "--rung", "*/winograd_chunks"], ["nearest: cuda_optimized/conv2d/winograd_4x4"]),
-                (["compare", "conv2d", "--rung", "direct_16bit"], ["nearest: cuda_optimized/conv2d/direct_mma_16bit"]),
+                (["compare", "rulebook", "--rung", "ranked_bit_grid"], ["nearest: cuda_optimized/rulebook/paged_bricks"]),
                 (["compare", "gemm", "conv2d"], ["conv2d"]),
                 (["-x"], ["-x"])):
             with self.subTest(arguments=arguments):
