@@ -17,9 +17,10 @@ bool matches(const std::string& glob, const std::string& name) {
   return fnmatch(glob.c_str(), name.c_str(), 0) == 0;  // * matches / too
 }
 
-/// The rung that somebody who wrote `glob` may have meant: the one to use in place of a removed
-/// rung, or the nearest by the whole name, or by its last word.
+/// "\nnearest: RUNG": the rung that somebody who wrote `glob` may have meant. It is the one to use
+/// in place of a removed rung, or the nearest by the whole name, or by its last word.
 std::string nearest_rung(const std::string& glob, const std::vector<const Ladder*>& ladders) {
+  constexpr const char* kNearest = "\nnearest: ";
   std::vector<std::string> names, words;
   for (const Ladder* ladder : ladders) {
     for (const Rung& rung : ladder->rungs) {
@@ -30,11 +31,12 @@ std::string nearest_rung(const std::string& glob, const std::vector<const Ladder
   for (const RemovedRung& removed : removed_rungs()) {
     const bool is_meant = matches(glob, removed.name) || removed.name.ends_with("/" + glob);
     const bool is_there = std::find(names.begin(), names.end(), removed.instead) != names.end();
-    if (is_meant && is_there) return removed.instead;
+    if (is_meant && is_there) return "; it was removed" + (kNearest + removed.instead);
   }
-  if (glob.find('/') != std::string::npos) return nearest(glob, names);
+  if (glob.find('/') != std::string::npos) return kNearest + nearest(glob, names);
   const auto word = std::find(words.begin(), words.end(), nearest(glob, words));
-  return word == words.end() ? "" : names[static_cast<std::size_t>(word - words.begin())];
+  return kNearest +
+         (word == words.end() ? "" : names[static_cast<std::size_t>(word - words.begin())]);
 }
 
 }  // namespace
@@ -52,8 +54,7 @@ std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
     }
   }
   if (found.second == nullptr) {
-    throw BadInput(
-        text("rung = ", name, ": unknown (./ladder list)\nnearest: ", nearest_rung(name, all)));
+    throw BadInput(text("rung = ", name, ": unknown (./ladder list)", nearest_rung(name, all)));
   }
   return found;
 }
@@ -72,7 +73,7 @@ Selection::Selection(const Options& options, const std::vector<const Ladder*>& l
     if (found) continue;
     throw BadInput(text("rung = ", glob, ": matches no rung of ",
                         ladders.size() == 1 ? "the ladder " + ladders.front()->name : "any ladder",
-                        "\nnearest: ", nearest_rung(glob, ladders)));
+                        nearest_rung(glob, ladders)));
   }
   if (std::find(places_.begin(), places_.end(), Where::gpu) != places_.end()) {
     require(device_at(Where::gpu) != nullptr, "backend", "gpu", "there is none: " + why_no_gpu());

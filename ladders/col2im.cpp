@@ -17,10 +17,10 @@ convladder::Ladder convladder::col2im_ladder() {
                            "gather: one thread per pixel sums its terms, without atomics"),
                   CUDA_ROW(cuda_optimized, col2im, col2im_batched, "cuda_naive/col2im/col2im",
                            "batching: all images in one launch"),
-                  CUDA_ROW(
-                      cuda_optimized, col2im, col2im_strided_steps,
-                      "cuda_optimized/col2im/col2im_batched",
-                      "strength reduction: the loops visit only the windows that cover the pixel"),
+                  CUDA_ROW(cuda_optimized, col2im, col2im_strided_steps,
+                           "cuda_optimized/col2im/col2im_batched",
+                           "exact window sets: of the windows that cover a pixel, only those that "
+                           "read it are visited"),
                   CUDA_ROW(cuda_optimized, col2im, col2im_vectorized,
                            "cuda_optimized/col2im/col2im_strided_steps",
                            "vector loads: columns are read four floats at a time, sums are shifted "

@@ -16,7 +16,7 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                   CPU_ROW(cpu_reference, conv2d_wgrad, direct, "",
                           "definition: one sum for each weight and each bias"),
                   CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
-                           "naive CUDA: one thread per weight"),
+                           "naive CUDA, gather: one thread per weight sums over all outputs"),
                   CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm,
                            "cuda_naive/conv2d_wgrad/gather",
                            "implicit GEMM: columns are gathered, not stored; 8 x 8 accumulators "

@@ -27,8 +27,8 @@ convladder::Ladder convladder::fft_ladder() {
                       cuda_optimized, fft, shared, "cuda_optimized/fft/passes",
                       "shared memory: all passes in one kernel, a block keeps its lines on chip"),
                   CUDA_ROW(cuda_optimized, fft, registers, "cuda_optimized/fft/shared",
-                           "register radix 8: a thread holds eight points, three passes between "
-                           "two exchanges"),
+                           "register radix 8: a thread holds eight points and does three radix-2 "
+                           "passes between exchanges"),
                   CUDA_ROW(cuda_optimized, fft, sixteen_points, "cuda_optimized/fft/registers",
                            "register radix 16: 4096 = 16 x 16 x 16 points take two exchanges "
                            "instead of three"),
@@ -45,9 +45,9 @@ convladder::Ladder convladder::fft_ladder() {
               chirp(CPU_ROW(cpu_reference, fft, bluestein, "cpu_reference/fft/dft",
                             "Bluestein: any length, as a convolution with a chirp by transforms of "
                             "a power of two")),
-              CUDA_ROW(
-                  cuda_optimized, fft, real_pairs, "cuda_optimized/fft/registers",
-                  "real FFT: two real lines as one complex line, separated by half an exchange"),
+              CUDA_ROW(cuda_optimized, fft, real_pairs, "cuda_optimized/fft/registers",
+                       "real FFT: two real lines as one complex line, separated by one "
+                       "shared-memory exchange of half the points"),
               CUDA_ROW(cuda_optimized, fft, real_pairs_inverse, "cuda_optimized/fft/real_pairs",
                        "inverse real FFT: two half spectra are combined by half an exchange and "
                        "transformed back"),

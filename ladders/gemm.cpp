@@ -118,10 +118,12 @@ convladder::Ladder convladder::gemm_ladder() {
                                                   "cuda_optimized/gemm/wgmma_tf32",
                                                   "swap-AB in TF32: c^T = b^T a^T with operand A "
                                                   "from registers, without repacking"))),
-              needs("sm_90a", tf32(Tf32::parts, CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32,
-                                                         "cuda_optimized/gemm/wgmma_tf32_swapped",
-                                                         "3xTF32 with wgmma: FP32 accuracy; the "
-                                                         "tile of a is its own high part"))),
+              needs("sm_90a",
+                    tf32(Tf32::parts,
+                         CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32,
+                                  "cuda_optimized/gemm/wgmma_tf32_swapped",
+                                  "3xTF32 with wgmma: FP32 accuracy; wgmma ignores the low bits, "
+                                  "so the unsplit tile of a serves as its high part"))),
               needs(
                   "sm_90a",
                   CUDA_ROW(
@@ -129,8 +131,8 @@ convladder::Ladder convladder::gemm_ladder() {
                       "FP8 wgmma: each stage's partial result is promoted into FP32 accumulators")),
               needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_registers,
                                        "cuda_optimized/gemm/wgmma_fp8",
-                                       "FP8 with taller tiles: two blocks of rows take turns with "
-                                       "one stage accumulator")),
+                                       "FP8 with taller tiles: two groups of 64 rows use the same "
+                                       "stage accumulators in turns")),
               needs(
                   "sm_90a",
                   CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_three,

@@ -32,7 +32,8 @@ convladder::Ladder convladder::rulebook_ladder() {
                            "cuda_optimized/rulebook/aggregated_counters",
                            "submanifold: hash table of 64-bit slots, one thread per output"),
                   CUDA_ROW(cuda_optimized, rulebook, bit_grid, "cuda_optimized/rulebook/hash_table",
-                           "submanifold: bitmap of cells; a row is the rank of its bit"),
+                           "submanifold: bitmap of cells; a row is the prefix count of its bit "
+                           "(its rank)"),
                   CUDA_ROW(cuda_optimized, rulebook, paged_bricks,
                            "cuda_optimized/rulebook/bit_grid",
                            "submanifold, unsorted sites: one page per brick of cells, claimed by "
@@ -76,7 +77,8 @@ convladder::Ladder convladder::rulebook_ladder() {
                        "cuda_optimized/rulebook/bit_grid_of_outputs",
                        "strided: lists of pairs from the inputs, without a table"),
               CUDA_ROW(cuda_optimized, rulebook, hash_of_runs, "cuda_optimized/rulebook/bit_grid",
-                       "submanifold: hash table of 32-cell bitmaps, rows by rank"),
+                       "submanifold: hash table of 32-cell bitmaps; a row follows from a prefix "
+                       "count of bits"),
               CUDA_ROW(cuda_optimized, rulebook, fused, "cuda_optimized/rulebook/hash_of_runs",
                        "submanifold: clear, insert and look up in one cooperative launch"),
               CUDA_ROW(cuda_optimized, rulebook, paged_bit_grid, "cuda_optimized/rulebook/fused",

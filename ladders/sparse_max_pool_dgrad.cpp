@@ -21,7 +21,7 @@ convladder::Ladder convladder::sparse_max_pool_dgrad_ladder() {
                              /*deterministic=*/false),
                     CUDA_ROW(cuda_optimized, sparse_max_pool_dgrad, output_stationary,
                              "cuda_naive/sparse_max_pool_dgrad/scatter",
-                             "input-stationary: each input accumulates over the mirrored table, "
+                             "stationary dx: each input accumulates over the mirrored table, "
                              "without atomics"),
                     CUDA_ROW(cuda_optimized, sparse_max_pool_dgrad, vectorized,
                              "cuda_optimized/sparse_max_pool_dgrad/output_stationary",
