@@ -142,7 +142,7 @@ TEST_CASE("a removed rung is none, the one to use instead is, and the docs list 
   CHECK(rows == removed_rungs().size());
 }
 
-TEST_CASE("spines come first and are numbered; then alternatives, then advanced rungs") {
+TEST_CASE("spines come first and are numbered, then alternatives, then advanced rungs") {
   for (const Ladder& ladder : ladders()) {
     CAPTURE(ladder.name);
     std::set<std::string> all, parts, part;
