@@ -126,9 +126,7 @@ std::string kind_of(const Problem& problem) {
   return map == TileMap::row_major ? "" : text(", ", name_of(map));
 }
 
-}  // namespace
-
-std::vector<TestProblem> fixed_problems(const std::string& ladder) {
+std::vector<TestProblem> make_fixed_problems(const std::string& ladder) {
   std::vector<TestProblem> list = problems_of(ladder);
   for (TestProblem& problem : rounding_problems(ladder)) list.push_back(std::move(problem));
   std::map<std::string, int> count;
@@ -141,6 +139,14 @@ std::vector<TestProblem> fixed_problems(const std::string& ladder) {
     if (count[problem.id] > 1) problem.id += text(" #", ++seen[problem.id]);
   }
   return list;
+}
+
+}  // namespace
+
+const std::vector<TestProblem>& fixed_problems(const std::string& ladder) {
+  static std::map<std::string, std::vector<TestProblem>> known;
+  const auto found = known.find(ladder);
+  return found != known.end() ? found->second : known[ladder] = make_fixed_problems(ladder);
 }
 
 std::vector<RejectedProblem> rejected_problems() {

@@ -67,7 +67,8 @@ std::vector<TestProblem> rounding_problems(const std::string& ladder);
 inline constexpr const char* kRounding = "rounding, not truncation";
 
 /// problems_of() and rounding_problems(): those that are the same in every run, each with an id.
-std::vector<TestProblem> fixed_problems(const std::string& ladder);
+/// They are computed once per process.
+const std::vector<TestProblem>& fixed_problems(const std::string& ladder);
 
 /// What tells a form from the others that forms_of() gives: "nchw fp32", "bf16", "pairs"; "any"
 /// where there is one only.

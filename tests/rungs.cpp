@@ -49,7 +49,7 @@ constexpr std::size_t kMostShown = 5;  ///< Of differences from a record.
 /// Nothing runs for it, so it comes first.
 void check_taken(const RungTest& test) {
   const TakenRecord record(taken_record_file());
-  const std::vector<TestProblem> list = fixed_problems(test.ladder->name);
+  const std::vector<TestProblem>& list = fixed_problems(test.ladder->name);
   const AnyImplementation& code = *test.rung->code_at(test.where);
   std::vector<std::string> differences = record.differences(test.rung->name, taken_of(list, code));
   const std::vector<std::string> choices =

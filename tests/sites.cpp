@@ -1,8 +1,26 @@
 #include "tests/sites.hpp"
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 namespace convladder::testing {
+namespace {
+
+/// The sites with these keys, in this order.
+SparseCase case_of_keys(RulebookProblem book, const std::vector<std::int64_t>& keys) {
+  book.sites = static_cast<int>(keys.size());
+  Array coords(DType::i32, {book.sites, 1 + book.ndim});
+  auto to = coords.as<std::int32_t>().begin();
+  for (const std::int64_t key : keys) {
+    const Site site = site_of_key(book, book.shape, key);
+    *to++ = site.batch;
+    to = std::copy_n(site.at.value, book.ndim, to);
+  }
+  return {validated(book), coords};
+}
+
+}  // namespace
 
 SparseCase case_of(RulebookProblem book, const std::vector<std::vector<int>>& sites) {
   book.sites = static_cast<int>(sites.size());
@@ -13,33 +31,25 @@ SparseCase case_of(RulebookProblem book, const std::vector<std::vector<int>>& si
 }
 
 SparseCase case_where(const RulebookProblem& book, const std::function<bool(const Site&)>& holds) {
-  std::vector<std::vector<int>> sites;
-  for (std::int64_t key = 0; key < key_count(book, book.shape); ++key) {
-    const Site site = site_of_key(book, book.shape, key);
-    if (!holds(site)) continue;
-    std::vector<int> row = {site.batch};
-    row.insert(row.end(), site.at.value, site.at.value + book.ndim);
-    sites.push_back(row);
-  }
-  return case_of(book, sites);
+  std::vector<std::int64_t> keys;
+  for (std::int64_t key = 0; key < key_count(book, book.shape); ++key)
+    if (holds(site_of_key(book, book.shape, key))) keys.push_back(key);
+  return case_of_keys(book, keys);
 }
 
 SparseCase random_case(RulebookProblem book, int count, Dice& dice) {
-  SparseCase all = case_where(book, [](const Site&) { return true; });
-  const int columns = 1 + book.ndim;
-  std::vector<std::vector<int>> rows;
-  const auto numbers = all.coords.as<std::int32_t>();
-  for (std::size_t i = 0; i < numbers.size(); i += static_cast<std::size_t>(columns)) {
-    const auto row = numbers.subspan(i, static_cast<std::size_t>(columns));
-    rows.emplace_back(row.begin(), row.end());
-  }
-  const int kept = std::min(count, static_cast<int>(rows.size()));
+  const auto cells = static_cast<int>(key_count(book, book.shape));
+  book.sites = cells;
+  static_cast<void>(validated(book));  // a refused one draws no numbers
+  std::vector<std::int64_t> keys(static_cast<std::size_t>(cells));
+  std::iota(keys.begin(), keys.end(), 0);
+  const int kept = std::min(count, cells);
   for (int i = 0; i < kept; ++i) {
-    std::swap(rows[static_cast<std::size_t>(i)],
-              rows[static_cast<std::size_t>(dice(i, static_cast<int>(rows.size()) - 1))]);
+    std::swap(keys[static_cast<std::size_t>(i)],
+              keys[static_cast<std::size_t>(dice(i, cells - 1))]);
   }
-  rows.resize(static_cast<std::size_t>(kept));
-  return case_of(book, rows);
+  keys.resize(static_cast<std::size_t>(kept));
+  return case_of_keys(book, keys);
 }
 
 SparseCase with_parameters(const SparseCase& sites, RulebookProblem book) {

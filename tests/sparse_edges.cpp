@@ -63,9 +63,7 @@ void add_modes(std::vector<NamedSites>& list, Dice& dice) {
   }
 }
 
-}  // namespace
-
-std::vector<NamedSites> edge_cases() {
+std::vector<NamedSites> make_edge_cases() {
   std::vector<NamedSites> list;
   Dice dice(4711);
   const auto add = [&](const std::string& name, const SparseCase& sites, Shows shows,
@@ -190,6 +188,13 @@ std::vector<NamedSites> edge_cases() {
   add_many_tiles(list);
   add_choices(list);
   return list;
+}
+
+}  // namespace
+
+const std::vector<NamedSites>& edge_cases() {
+  static const std::vector<NamedSites> cases = make_edge_cases();
+  return cases;
 }
 
 }  // namespace convladder::testing

@@ -56,8 +56,8 @@ inline constexpr auto kPlaces = Shows::places, kRows = Shows::rows;
 /// For case_where(): all sites of the grid.
 inline bool everywhere(const Site&) { return true; }
 
-/// All of them, those below included.
-std::vector<NamedSites> edge_cases();
+/// All of them, those below included. They are computed once per process.
+const std::vector<NamedSites>& edge_cases();
 
 /// Those at which rungs of the rulebook go wrong by how they keep sites: in words of 32 cells, in
 /// grids, in hash tables, in tiles of rows. In sparse_storage_edges.cpp.

@@ -185,7 +185,7 @@ bool record_taken(const std::filesystem::path& file) {
   std::map<std::string, std::vector<FixedProblem>> fixed_by_rung;
   std::map<std::string, ChoiceCounts> choices_by_rung;
   for (const Ladder& ladder : ladders()) {
-    const std::vector<TestProblem> list = fixed_problems(ladder.name);
+    const std::vector<TestProblem>& list = fixed_problems(ladder.name);
     for (const Rung& rung : ladder.rungs) {
       if (const auto& code = rung.code_at(recorded_place(rung))) {
         fixed_by_rung[rung.name] = taken_of(list, *code);

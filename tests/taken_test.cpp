@@ -133,7 +133,7 @@ TEST_CASE("the record has every rung that runs here, and no other") {
 TEST_CASE("one problem that a real rung declines beyond the record is noticed") {
   const TakenRecord record(taken_record_file());
   const Ladder& gemm = ladder("gemm");
-  const std::vector<TestProblem> list = fixed_problems("gemm");
+  const std::vector<TestProblem>& list = fixed_problems("gemm");
   for (const Rung& rung : gemm.rungs) {
     const auto& code = rung.code_at(recorded_place(rung));
     if (!code) continue;

@@ -6,10 +6,15 @@
 ninja notes when each step began and ended. Where more steps ran at once than there are cores, each had
 its share of them: a step's CPU-seconds are the integral of min(1, cores / steps that run). That is an
 estimate; it counts other programs' work and waiting for the disk as the step's own.
+
+For each rung it adds up what its file takes to compile and, from the costs that CTest keeps beside the
+log, what its tests took. The dearest rungs are printed. With CI set, a rung over its budget in build/cpu is
+a failure: exit status 1.
 """
 import os
 import pathlib
 import re
+import statistics
 import sys
 
 # The part of a step is the first whose expression matches the path of its output.
@@ -27,6 +32,12 @@ PARTS = [
     ("command, benchmarks, provenance", r"command|benchmarks|provenance|convladder"),
     ("docs", r"^docs"),
 ]
+
+# What a rung may cost each reader: some five times what the dearest of today takes on an idle machine, for machines differ.
+COMPILE_BUDGET = 30  # CPU-seconds of its file
+TEST_BUDGET = 60  # seconds of its tests, which CTest runs one per core
+BUDGETED_BUILD = "cpu"  # that of ./ladder test without a GPU; a sanitizer's build takes longer
+DEAREST_SHOWN = 10
 
 
 def steps_of(log):
@@ -72,13 +83,57 @@ def part_of(output):
     return "other"
 
 
+def rung_of(output):
+    """The rung whose file a step compiles, such as cuda_optimized/gemm/tiled; None of any other step."""
+    match = re.search(r"/rungs_(cpu_reference|cuda_naive|cuda_optimized)_(\w+?)(?:_called)?_objects\.dir/"
+                      r"(?:.*/)?(?:\d+_)?([a-z]\w*)\.cpp\.o$", "/" + output)
+    return None if match is None or re.fullmatch(r"marker_\d+", match[3]) else "/".join(match.groups())
+
+
+def test_seconds(costs):
+    """Seconds by rung, of all its tests, from CTest's file of costs: lines of name, runs, mean seconds."""
+    seconds = {}
+    if costs.is_file():
+        for line in costs.read_text().splitlines():
+            match = re.fullmatch(r"(\w+/\w+/\w+)\.(?:cpu|emulated)(?:\.identities)? \d+ ([\d.e+-]+)", line)
+            if match:
+                seconds[match[1]] = seconds.get(match[1], 0.0) + float(match[2])
+    return seconds
+
+
+def over_budget(compiled, tested):
+    """A sentence for each rung that takes more than its budget."""
+    sentences = []
+    for what, unit, budget, of_rungs in (("compiling", "CPU-seconds", COMPILE_BUDGET, compiled),
+                                         ("testing", "seconds", TEST_BUDGET, tested)):
+        sentences += [f"{what} {rung} takes {seconds:.1f} {unit}; the budget of a rung is {budget}"
+                      for rung, seconds in sorted(of_rungs.items()) if seconds > budget]
+    return sentences
+
+
+def print_rungs(compiled, tested):
+    def row(name, compile_cost, test_cost):
+        print(f"| {name} | {compile_cost:.1f} | {test_cost:.1f} |")
+
+    print("| rung | compile, CPU-seconds | tests, seconds |\n|---|---:|---:|")
+    total = {rung: compiled.get(rung, 0) + tested.get(rung, 0) for rung in compiled.keys() | tested.keys()}
+    for rung in sorted(total, key=total.get, reverse=True)[:DEAREST_SHOWN]:
+        row(rung, compiled.get(rung, 0), tested.get(rung, 0))
+    row(f"median of {len(total)}", *(statistics.median(costs.values()) if costs else 0 for costs in (compiled, tested)))
+    row("budget", COMPILE_BUDGET, TEST_BUDGET)
+    print()
+
+
 def main(logs):
     cores = os.cpu_count() or 1
+    over = []
     for log in logs:
         runs = steps_of(log)
-        parts = {}
+        parts, compiled = {}, {}
         for run in runs:
             for output, seconds in cpu_seconds(run, cores):
+                if rung := rung_of(output):
+                    compiled[rung] = compiled.get(rung, 0.0) + seconds
                 steps, total = parts.get(part_of(output), (0, 0.0))
                 parts[part_of(output)] = (steps + 1, total + seconds)
         if not parts:
@@ -88,9 +143,17 @@ def main(logs):
             print(f"| {part} | {steps} | {seconds:.0f} |")
         steps, seconds = (sum(column) for column in zip(*parts.values()))
         print(f"| all | {steps} | {seconds:.0f} |\n")
+        tested = test_seconds(log.parent / "Testing/Temporary/CTestCostData.txt")
+        if compiled or tested:
+            print_rungs(compiled, tested)
+            if log.parent.name == BUDGETED_BUILD:
+                over += over_budget(compiled, tested)
+    for sentence in over:
+        print(sentence, file=sys.stderr)
+    return 1 if over and os.environ.get("CI") else 0
 
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit(__doc__)
-    main([pathlib.Path(name) for name in sys.argv[1:] if pathlib.Path(name).is_file()])
+    sys.exit(main([pathlib.Path(name) for name in sys.argv[1:] if pathlib.Path(name).is_file()]))

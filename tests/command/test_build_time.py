@@ -1,8 +1,12 @@
 """Tests tools/build_time.py on logs whose CPU-seconds can be counted by hand."""
+import contextlib
+import io
+import os
 import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
@@ -49,6 +53,39 @@ class BuildTime(unittest.TestCase):
                 ("cuda_on_cpu/tests/CMakeFiles/cuda_on_cpu_tests.dir/a.cpp.o", "tests of cuda_on_cpu"),
                 ("gpu_code/cuda_naive/conv2d/direct.cubin", "for GPUs: kernels")):
             self.assertEqual(build_time.part_of(output), part)
+
+    def test_rungs(self):
+        for output, rung in (
+                ("CMakeFiles/rungs_cuda_optimized_conv2d_objects.dir/x.cuda_on_cpu/2_direct_tiled.cpp.o", "cuda_optimized/conv2d/direct_tiled"),
+                ("CMakeFiles/rungs_cuda_optimized_gemm_called_objects.dir/x.cuda_on_cpu/0_tiled.cpp.o", "cuda_optimized/gemm/tiled"),
+                ("CMakeFiles/rungs_cpu_reference_conv2d_objects.dir/cpu_reference/conv2d/direct.cpp.o", "cpu_reference/conv2d/direct"),
+                ("CMakeFiles/rungs_cuda_naive_gemm_objects.dir/x.cuda_on_cpu/marker_1.cpp.o", None),
+                ("lib/libconvladder_rungs_cuda_naive_gemm.so", None)):
+            self.assertEqual(build_time.rung_of(output), rung)
+
+    def test_a_rung_over_its_budget_fails_in_continuous_integration(self):
+        output = "CMakeFiles/rungs_cuda_naive_gemm_objects.dir/x.cuda_on_cpu/0_direct.cpp.o"
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        over = build_time.COMPILE_BUDGET + 1
+        for build, seconds, ci, status in (("cpu", build_time.COMPILE_BUDGET, "true", 0), ("cpu", over, "true", 1),
+                                           ("cpu", over, "", 0), ("sanitize", over, "true", 0)):
+            log = pathlib.Path(folder.name, build, ".ninja_log")
+            log.parent.mkdir(exist_ok=True)
+            log_of((0, seconds * 1000, output, "1")).replace(log)
+            with unittest.mock.patch.dict(os.environ, {"CI": ci}), contextlib.redirect_stdout(io.StringIO()), \
+                    contextlib.redirect_stderr(io.StringIO()) as errors:
+                self.assertEqual(build_time.main([log]), status)
+            self.assertEqual("cuda_naive/gemm/direct" in errors.getvalue(), build == "cpu" and seconds == over)
+
+    def test_tests_of_a_rung_are_added_up(self):
+        with tempfile.TemporaryDirectory() as folder:
+            costs = pathlib.Path(folder, "CTestCostData.txt")
+            costs.write_text("a/b/c.emulated 2 55\na/b/c.emulated.identities 1 6.5\ncommand.Tour 1 99\n---\nx/y/z.cpu\n")
+            tested = build_time.test_seconds(costs)
+        self.assertEqual(tested, {"a/b/c": 61.5})
+        self.assertEqual(build_time.over_budget({}, tested),
+                         ["testing a/b/c takes 61.5 seconds; the budget of a rung is 60"])
 
 
 if __name__ == "__main__":
