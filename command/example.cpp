@@ -8,6 +8,7 @@
 /// input, or a problem that the rung declines; 4 if it differs from the reference.
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -30,11 +31,20 @@ const char* element_type(DType dtype) {
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
-/// "1, 2", in the order of the rung's memory. Shorter types as floats.
+/// "1, 2", so exactly that they are read as the same numbers.
+template <class T>
+std::string listed(std::span<const T> numbers) {
+  std::string list;
+  for (const T number : numbers) list += text(list.empty() ? "" : ", ", number);
+  return list;
+}
+
+/// The same, in the order of the rung's memory. Shorter types as floats.
 std::string numbers_of(const Array& array, const MemoryOrder& order) {
   const Array laid = in_memory(array, order);
-  if (laid.dtype() == DType::i32) return joined(laid.as<std::int32_t>(), ", ");
-  return joined(rounded_to(laid, DType::f32).as<float>(), ", ");
+  if (laid.dtype() == DType::i32) return listed<std::int32_t>(laid.as<std::int32_t>());
+  const Array numbers = rounded_to(laid, DType::f32);
+  return listed<float>(numbers.as<float>());
 }
 
 void print_json(const Ladder& ladder, const Problem& problem, const Arrays& inputs,

@@ -2,7 +2,7 @@
 
 A declaration is kept if the program, or a declaration that is kept, has an identifier with its name: by name alone, so
 more may be kept than the compiler needs. Two things are left out all the same: an overload, if the types of its
-parameters are not reached, and a member function whose name nothing mentions.
+parameters are not reached, and members that nothing mentions: functions, and of problems also data.
 """
 import dataclasses
 import re
@@ -18,6 +18,7 @@ DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)(?:[^\n]*\\\n)*[^\n]*")
 IDENTIFIER = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 ANY_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 ATTRIBUTE = re.compile(r"\[\[[^\]]*\]\]\s*")
+ACCESSED = re.compile(r"(?:(?<!\d)\.|->)\s*([A-Za-z_]\w*)")
 PASTED = re.compile(r"\b(\w+)##")
 LABEL = re.compile(r"\s*(?:public|private|protected):(?!:)")
 
@@ -37,7 +38,7 @@ class Declaration:
     parameters: str = ""  # of a function, and the arguments of a specialisation
     templates: frozenset = frozenset()  # the names of its template's parameters
     defines: bool = True  # not only declares
-    members: tuple = ()  # of a class: (begin, end, name) of the member functions that may be left out
+    members: tuple = ()  # of a class: (begin, end, names, whether they are data) of the members that may be left out
 
     def scope(self):
         """Its namespace."""
@@ -138,8 +139,8 @@ def name_and_parameters(code):
     return "other", frozenset(names), "", "", templates, "extern" not in head or "=" in head
 
 
-def member_functions(text, code):
-    """(begin, end, name) of each member function that has a name, with its comments."""
+def members_of(text, code, with_data):
+    """(begin, end, names, whether they are data) of each member function that has a name, with its comments; and of data."""
     open_brace = code.index("{")
     at, before, found = open_brace + 1, open_brace + 1, []
     end = closing(code, open_brace) - 1
@@ -165,7 +166,9 @@ def member_functions(text, code):
         if kind == "function" and name not in ("operator", "", "begin", "end") and not name.startswith("~") and "virtual" not in member and "override" not in member:
             is_constructor = re.match(r"(?:template\s*<.*?>\s*)?(?:requires.*?\)\s*)?(?:explicit\s+|constexpr\s+|HOST_DEVICE\s+|__device__\s+|inline\s+)*" + re.escape(name) + r"\s*\(", member, re.S)
             if not is_constructor:
-                found.append((before, stop, name))
+                found.append((before, stop, names, False))
+        if kind == "other" and with_data and not re.match(r"\s*(static|using|friend)", member):
+            found.append((before, stop, names, True))
 
 
 def split(text, file):
@@ -223,7 +226,7 @@ def split(text, file):
         blank = bool(re.match(r"[ \t]*\n[ \t]*\n", ("\n" if text[begin - 1:begin] == "\n" else "") + comments)) or begin == 0 or bool(file_comment)
         kind, names, owner, parameters, templates, defines = about
         bare = hidden(whole)
-        members = member_functions(whole, bare) if kind == "type" and defines and "{" in bare and not re.search(r"\benum\b", bare.split("{")[0]) and "using" not in bare.split("{")[0] else ()
+        members = members_of(whole, bare, min(names, default="").endswith("Problem")) if kind == "type" and defines and "{" in bare and not re.search(r"\benum\b", bare.split("{")[0]) and "using" not in bare.split("{")[0] else ()
         found.append(Declaration(whole, bare, file, tuple(namespaces), guards, names, kind, blank, owner, parameters, templates, defines, members))
         return stop
 
@@ -269,19 +272,20 @@ def reached(declarations, program, begin=(), core=()):
             for name in one.names:
                 overloads.setdefault(name, set()).add(normal(one.parameters))
     mentioned, anywhere, in_file, pasted = set(), set(), {}, set()
-    kept, members = set(), {}
+    kept, members, accessed, inside = set(), {}, set(), {}
 
     def mention(code, file):
         mentioned.update(words(code))
         anywhere.update(ANY_IDENTIFIER.findall(code))
         in_file.setdefault(file, set()).update(ANY_IDENTIFIER.findall(code))
+        accessed.update(ACCESSED.findall(code))
         pasted.update(PASTED.findall(code))
 
     def wanted(one):
         if one.kind == "include":
             return False
         if one.kind == "always":
-            return words(one.code) & types <= mentioned if "static_assert" in one.code else bool(words(one.code) & in_file.get(one.file, set()))
+            return words(one.code) & types <= mentioned if "static_assert" in one.code else one.file in in_file
         needed = words(re.sub(r"=[^,]*", "", one.parameters)) & types - one.templates
         if one.owner:
             return one.owner in mentioned and bool(one.names & anywhere | one.names & {one.owner, "operator"})
@@ -308,14 +312,15 @@ def reached(declarations, program, begin=(), core=()):
         grows = False
         for index, one in enumerate(declarations):
             if index in kept:
-                left = [member for member in members[index] if member[2] in anywhere]
-                for first, last, _ in left:
+                left = [member for member in members[index] if member[2] & (accessed | inside[index] if member[3] else anywhere)]
+                for first, last, _, is_data in left:
                     mention(one.code[first:last], one.file)
+                    inside[index] |= set() if is_data else words(one.code[first:last])
                     grows = True
                 members[index] = [member for member in members[index] if member not in left]
             elif one in begin or wanted(one):
                 kept.add(index)
-                members[index] = list(one.members)
+                members[index], inside[index] = list(one.members), set()
                 mention(without(one.code, one.members), one.file)
                 grows = True
     return without_mere_declarations([(one, without(one.text, members[index])) for index, one in enumerate(declarations) if index in kept])
@@ -364,7 +369,7 @@ def without_mere_declarations(kept):
         defined = None
         for at in range(here + 1, len(result)):
             other, other_text = result[at]
-            if (name in other.names and other.defines and other.kind == one.kind and other.scope() == one.scope()
+            if (name in other.names and other.defines and other.guards == one.guards and other.kind == one.kind and other.scope() == one.scope()
                     and normal(other.parameters) == normal(one.parameters)):
                 defined = at
                 break
@@ -380,6 +385,28 @@ def without_mere_declarations(kept):
     return result
 
 
+def renamed_apart(kept, last):
+    """What two source files call the same in a namespace without a name gets the file's name, but in the file `last`."""
+    files = {}
+    for one, _ in kept:
+        if "" in one.namespaces and not one.owner:
+            for name in one.names:
+                files.setdefault((one.scope(), name), {})[one.file] = None
+    more = {}
+    for (_, name), where in files.items():
+        for file in where if len(where) > 1 else ():
+            if file != last:
+                more.setdefault(file, set()).add(name)
+    result = []
+    for one, text in kept:
+        if one.file in more:
+            stem = re.sub(r"\W", "_", one.file.rsplit("/", 1)[-1].rsplit(".", 1)[0])
+            names = re.compile(r"(?<![\w.:])(?<!->)(" + "|".join(sorted(more[one.file])) + r")\b")
+            text = names.sub(rf"\1_of_{stem}", text)
+        result.append((one, text))
+    return result
+
+
 def normal(parameters):
     return re.sub(r"\s+", "", parameters)
 
@@ -387,6 +414,8 @@ def normal(parameters):
 def written(kept, tops):
     """The kept declarations one behind the other, each file below a line with its name."""
     out, namespaces, guards, file = [], [], [], None
+    # What belongs to no back end needs nothing that does.
+    kept = sorted(kept, key=lambda one: ("", "convladder").index(one[0].scope()) if one[0].scope() in ("", "convladder") else 2)
 
     def close_guards(common):
         while len(guards) > common:
@@ -417,7 +446,7 @@ def written(kept, tops):
         if common < len(namespaces):
             close_guards(0)
             close_namespaces(common)
-        if one.file != file:
+        if one.file != file and not one.text.startswith("#define HOST_DEVICE"):
             file = one.file
             close_guards(0)
             if file in tops:
@@ -432,9 +461,11 @@ def written(kept, tops):
             out.append(f"namespace {name}".rstrip() + " {")
             namespaces.append(name)
             begins = True
-        if begins:
+        if begins and not (out[-1].startswith("// =====") and text.startswith("//")):
             out.append("")
-        elif one.blank and not begins and out[-1] != "" and guards == [guard[:2] for guard in one.guards][:len(guards)]:
+        elif out and (one.blank or out[-1] == "#endif") and not begins and out[-1] != "" and guards == [guard[:2] for guard in one.guards][:len(guards)]:
+            out.append("")
+        if len(one.guards) > len(guards) and not begins and out and out[-1] != "":
             out.append("")
         for depth, (number, branch, lines) in enumerate(one.guards):
             if depth < len(guards):

@@ -18,8 +18,7 @@ T* new_array(std::size_t count) {
 template <class T>
 T* copy_of(const std::vector<T>& numbers) {
   T* const first = new_array<T>(numbers.size());
-  const std::size_t bytes = numbers.size() * sizeof(T);
-  gpu::check(cudaMemcpy(first, numbers.data(), bytes, cudaMemcpyHostToDevice));
+  gpu::check(cudaMemcpy(first, numbers.data(), numbers.size() * sizeof(T), cudaMemcpyHostToDevice));
   return first;
 }
 
@@ -45,8 +44,7 @@ bool is_right(const char* name, const T* array, const std::vector<T>& expected) 
 """
 FOUND_ON_DEVICE = """\
   std::vector<T> found(expected.size());
-  const std::size_t bytes = found.size() * sizeof(T);
-  gpu::check(cudaMemcpy(found.data(), array, bytes, cudaMemcpyDeviceToHost));
+  gpu::check(cudaMemcpy(found.data(), array, found.size() * sizeof(T), cudaMemcpyDeviceToHost));
 """
 FOUND_ON_HOST = """\
   const std::vector<T> found(array, array + expected.size());
@@ -204,16 +202,18 @@ def main_of(example, arrays, members, structs, call, workspace, finish, cuda):
             # Outputs that the rung also leaves where nobody reads them.
             lines.append(f"    return Created<{kind}>().with_shape(shape);")
         lines.append("  };")
+    context = "{}"
     if workspace:
         lines.append(f"  const Context context{{.workspace = new_array<std::byte>({workspace}(problem))}};")
-    else:
-        lines.append("  const Context context;")
-    lines.append(f"  {call}(problem, arrays, context);")
+        context = "context"
+    lines.append(f"  {call}(problem, arrays, {context});")
     if cuda:
         lines.append("  gpu::check(cudaDeviceSynchronize());")
     if finish:
-        lines.append(f"  {finish}(problem, arrays, context);")
-    lines.append("  bool right = true;")
+        lines.append(f"  {finish}(problem, arrays, {context});")
+    if len(outputs) > 1:
+        lines.append("  bool right = true;")
+    begin, behind_all = ("  right &= ", ");") if len(outputs) > 1 else ("  return ", ") ? 0 : 1;")
     for one in outputs:
         before, numbers, behind = vector(one, one["numbers"])
         if "rows_in_any_order" in one:
@@ -221,12 +221,12 @@ def main_of(example, arrays, members, structs, call, workspace, finish, cuda):
             width = one["rows_in_any_order"]
             rows = sorted([[int(v) for v in values[at:at + width]] for at in range(0, len(values), width)])
             numbers = ", ".join(str(v) for row in rows for v in row)
-            head = f"  right &= {one['name']}.holds_rows_in_any_order(\"{one['name']}\", {width}, {before}"
+            head = f"{begin}{one['name']}.holds_rows_in_any_order(\"{one['name']}\", {width}, {before}"
         elif one["created"]:
-            head = f"  right &= {one['name']}.holds(\"{one['name']}\", {before}"
+            head = f"{begin}{one['name']}.holds(\"{one['name']}\", {before}"
         else:
-            head = f"  right &= is_right(\"{one['name']}\", {one['name']}, {before}"
-        lines.append(wrapped(head, numbers, behind + ");"))
-    lines += ["  return right ? 0 : 1;", "} catch (const std::exception& error) {",
+            head = f"{begin}is_right(\"{one['name']}\", {one['name']}, {before}"
+        lines.append(wrapped(head, numbers, behind + behind_all))
+    lines += [*(["  return right ? 0 : 1;"] if len(outputs) > 1 else []), "} catch (const std::exception& error) {",
               '  std::printf("%s\\n", error.what());', "  return 1;", "}"]
     return helpers.rstrip("\n") + "\n\n", "\n".join(lines) + "\n"

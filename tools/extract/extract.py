@@ -25,14 +25,17 @@ import example  # noqa: E402
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
 # What this header reaches is compiled for sm_90a, in the build as well: see cmake/RungsOnGpu.cmake.
 OF_SM_90A = "cuda_optimized/gemm/wgmma_tile.cuh"
+ONLY_SM_90A = "CONVLADDER_SM90A"  # what guards its instructions
 
 # Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
-DENSE = ["--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
+DENSE = ["--n 1 --c 2 --h 5 --w 6 --k 3 --r 3 --s 3 --pad 1",
+         "--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
          "--n 1 --c 4 --h 8 --w 8 --k 4 --r 3 --s 3 --groups 4",
          "--n 1 --c 8 --h 6 --w 8 --k 8 --r 3 --s 3 --pad 1 --layout nhwc",
          "--n 1 --c 16 --h 6 --w 8 --k 16 --r 3 --s 3 --dtype tf32",
          "--n 1 --c 32 --h 6 --w 8 --k 64 --r 1 --s 1 --layout nhwc --dtype tf32",
          "--n 1 --c 8 --h 6 --w 8 --k 8 --r 3 --s 3 --groups 8 --layout nhwc",
+         "--n 1 --c 8 --h 3 --w 4 --k 8 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16",
          "--n 1 --c 64 --h 6 --w 8 --k 64 --r 1 --s 1 --layout nhwc --dtype bf16",
          "--n 1 --c 8 --h 6 --w 8 --k 8 --r 3 --s 3 --pad 1 --dtype bf16",
          "--n 1 --c 2 --h 8 --w 9 --k 2 --r 4 --s 4",
@@ -46,7 +49,7 @@ EXAMPLES = {
     "conv2d": DENSE, "conv2d_dgrad": DENSE, "conv2d_wgrad": DENSE,
     "im2col": ["--c 3 --size 6,7 --kernel 3,3 --pad 1", "--c 3 --size 6,7 --kernel 3,3 --layout nhwc"],
     "col2im": ["--c 3 --size 6,7 --kernel 3,3 --pad 1", "--c 3 --size 6,7 --kernel 3,3 --layout nhwc"],
-    "gemm": ["--m 3 --n 5 --k 33", "--m 32 --n 32 --k 32", "--m 8 --n 8 --k 40 --dtype tf32", "--m 8 --n 8 --k 72 --dtype bf16", "--m 32 --n 32 --k 32 --dtype tf32", "--m 32 --n 32 --k 32 --dtype bf16",
+    "gemm": ["--m 2 --n 4 --k 33", "--m 32 --n 32 --k 32", "--m 8 --n 8 --k 40 --dtype tf32", "--m 8 --n 8 --k 72 --dtype bf16", "--m 32 --n 32 --k 32 --dtype tf32", "--m 32 --n 32 --k 32 --dtype bf16",
              "--m 20 --n 24 --k 160 --dtype fp8"],
     "fft": ["--n 3 --length 16 --ring mersenne", "--n 3 --length 64 --ring mersenne",
             "--n 3 --length 16 --input real --ring mersenne",
@@ -75,14 +78,12 @@ ABOUT = """\
 // {rung}, a rung of ConvLadder, in one file.
 //
 //     {compile}
-//{emulated}
+//
 // Written by `./ladder extract`: {source} is below, after what it needs.
 // main() runs it on one problem and checks every number. Left out is what only ConvLadder's
-// programs call, such as supports(), which says what problems run() takes.
+// programs call, such as supports(), which says what problems run() takes.{emulated}
 """
-EMULATED = """
-// Without a GPU it runs on ConvLadder's folder cuda_on_cpu: cuda_on_cpu_add_kernels() compiles it.
-//"""
+EMULATED = " Without a GPU, cuda_on_cpu_add_kernels() of\n// ConvLadder's folder cuda_on_cpu compiles it."
 
 # What of each header a program may use. One that is not here is kept.
 NAMES = {
@@ -268,8 +269,14 @@ def program_of(needs, rung, numbers, row_major):
     functions = {role: function for role, function in re.findall(r"\.(\w+) = ([\w:]+)", inside) if role in CALLED}
     begin = [one for one in found if one.file == rung["source"] and one.names & set(functions.values()) and one.kind == "function"]
     here = {name for one in begin for name in one.names}
-    scope = ("gpu::" if cuda else "") + "::".join(rung["rung"].split("/")[:-1]) + "::"
-    call = {role: scope + function for role, function in functions.items()}
+    path = "::".join(["convladder", *(["BACKEND"] if cuda else []), *rung["rung"].split("/")[:-1]])
+
+    def qualified(function):
+        """The name in the innermost of the rung's namespaces that has it."""
+        scopes = {one.scope() for one in found if function in one.names and path.startswith(one.scope())} or {path}
+        return max(scopes, key=len).replace("BACKEND", "gpu").replace("convladder::", "", 1) + "::" + function
+
+    call = {role: qualified(function) for role, function in functions.items()}
     structs = {name: one.code for one in found if one.kind == "type" and one.defines for name in one.names}
     members = set(re.findall(r"\b(\w+)(?= =|;)", structs[arrays]))
 
@@ -285,7 +292,8 @@ def program_of(needs, rung, numbers, row_major):
     if read < members:
         kept, helpers, main = whole(read)
     top = re.sub(r"///[ \t]*@expect(?:[^\n]|\n///  )*\n", "", tops[rung["source"]])  # which are for a program of ConvLadder
-    return kept, found, {rung["source"]: top}, helpers, main
+    top = re.sub(r"(///[ \t]*\n)?(/// - [A-Z][^\n]*: [^\n]*\n(///   [^\n]*\n)*)+", "", top)  # other files
+    return declarations.renamed_apart(kept, rung["source"]), found, {rung["source"]: top}, helpers, main
 
 
 def extracted(build, needs, rung, file, options=()):
@@ -298,7 +306,8 @@ def extracted(build, needs, rung, file, options=()):
     kept, found, top, helpers, main = program_of(needs, rung, numbers, is_row_major)
     if is_row_major and re.search(r"TileMap::(?!row_major)\w", "\n".join(text for _, text in kept)):  # it tells others apart
         kept, found, top, helpers, main = program_of(needs, rung, numbers, False)
-    architecture = "sm_90a" if any(one.file == OF_SM_90A for one, _ in kept) else "native"
+    is_sm_90a = any(one.file == OF_SM_90A or ONLY_SM_90A in one.code for one, _ in kept)
+    architecture = "sm_90a" if is_sm_90a else "native"
     text = declarations.written(kept, top)
     text = text.replace("BACKEND", "gpu") if cuda else text.replace("HOST_DEVICE ", "").replace("cudaStream_t stream", "void* stream")
     # The program has one thread, and cuda_on_cpu takes thread-local variables of a kernel file for shared memory.
@@ -318,6 +327,12 @@ def extracted(build, needs, rung, file, options=()):
     return about + includes + "\n\n" + text.lstrip("\n")
 
 
+def require_new(file):
+    """@throws Trouble if there is such a file: somebody may have changed it."""
+    if file.exists():
+        raise Trouble(f"file = {file}: must not exist yet; remove it, or give another name")
+
+
 def main():
     parser = argparse.ArgumentParser(usage="./ladder extract RUNG FILE [PROBLEM OPTION...]")
     parser.add_argument("build", type=pathlib.Path)
@@ -325,6 +340,7 @@ def main():
     parser.add_argument("file", type=pathlib.Path)
     arguments, options = parser.parse_known_args()
     try:
+        require_new(arguments.file)
         rung = rung_named(table_of(arguments.build), arguments.rung)
         text = extracted(arguments.build, sources_by_need(arguments.build), rung, arguments.file, options)
         arguments.file.write_text(text)

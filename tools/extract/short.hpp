@@ -14,8 +14,7 @@
 
 namespace convladder {
 
-/// Where the elements of an array begin, or null. It converts to a pointer of the type that the
-/// problem says.
+/// Where an array begins, or null. It converts to a pointer of the type that the problem says.
 template <class Void>
 struct Elements {
   Void* data = nullptr;  ///< The first element.
