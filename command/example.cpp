@@ -47,8 +47,8 @@ std::string numbers_of(const Array& array, const MemoryOrder& order) {
   return listed<float>(numbers.as<float>());
 }
 
-void print_json(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
-                const Arrays& outputs) {
+void print_json(const Rung& rung, const Ladder& ladder, const Problem& problem,
+                const Arrays& inputs, const Arrays& outputs) {
   const Signature signature = ladder.signature(problem);
   std::int64_t numbers = 0;
   for (const Arrays* arrays : {&inputs, &outputs}) {
@@ -59,7 +59,7 @@ void print_json(const Ladder& ladder, const Problem& problem, const Arrays& inpu
   using Json = nlohmann::ordered_json;
   Json example = {{"description", describe(problem)},
                   {"problem", command_of(ladder.name).in_code(problem)},
-                  {"exact", exactness_of(problem) != Exactness::never},
+                  {"exact", exactness_of(problem) != Exactness::never && !rung.float_spectra},
                   {"inputs", Json::array()},
                   {"outputs", Json::array()}};
   for (const ArraySpec& spec : signature.inputs) {
@@ -100,7 +100,7 @@ int print_example(std::vector<std::string> arguments) {
   if (outcome.status == Status::declined)
     throw BadInput(text("rung = ", rung->name, ": ", outcome.reason));
   if (outcome.status != Status::agrees) throw std::runtime_error(outcome.reason);
-  print_json(*ladder, problem, inputs, outcome.outputs);
+  print_json(*rung, *ladder, problem, inputs, outcome.outputs);
   return kAllAgree;
 }
 

@@ -23,7 +23,24 @@ BUILD = pathlib.Path(os.environ["BUILD"])
 SAMPLE = ("cuda_optimized/gemm/tiled", "cuda_naive/rulebook/dense_grid", "cpu_reference/conv2d/im2col_gemm",
           "cpu_reference/fft/bluestein", "cpu_reference/gemm/blocked", "cuda_naive/tile_map/row_major",
           "cuda_optimized/col2im/col2im_vectorized", "cuda_optimized/gemm/wgmma_16bit")
-LIMITS
+# The most lines of a file: of rungs that readers take first, and of a ladder's others.
+MOST_LINES = {"cuda_naive/gemm/direct": 300, "cuda_naive/conv2d/direct": 300, "cuda_optimized/gemm/tiled": 300,
+              "cuda_optimized/conv2d/direct_tiled": 450, "cuda_optimized/gemm/wgmma_16bit": 1400,
+              "cuda_optimized/conv2d/implicit_gemm_wgmma_patches": 2150}
+MOST_LINES_OF = {
+    "cpu_reference": {"col2im": 400, "conv2d": 850, "conv2d_dgrad": 750, "conv2d_wgrad": 800, "fft": 450, "gemm": 550, "im2col":
+        400, "rulebook": 700, "sparse_avg_pool": 250, "sparse_conv": 450, "sparse_dgrad": 450, "sparse_global_pool": 250,
+        "sparse_max_pool": 300, "sparse_max_pool_dgrad": 300, "sparse_to_dense": 300, "sparse_wgrad": 450, "tile_map": 400,
+        "voxelize": 350},
+    "cuda_naive": {"col2im": 450, "conv2d": 1000, "conv2d_dgrad": 350, "conv2d_wgrad": 600, "fft": 550, "gemm": 300, "im2col":
+        450, "rulebook": 1200, "sparse_avg_pool": 400, "sparse_conv": 450, "sparse_dgrad": 400, "sparse_global_pool": 400,
+        "sparse_max_pool": 450, "sparse_max_pool_dgrad": 350, "sparse_to_dense": 400, "sparse_wgrad": 400, "tile_map": 250,
+        "voxelize": 800},
+    "cuda_optimized": {"col2im": 800, "conv2d": 2400, "conv2d_dgrad": 2900, "conv2d_wgrad": 2300, "fft": 850, "gemm": 1800,
+        "im2col": 550, "rulebook": 2400, "sparse_avg_pool": 400, "sparse_conv": 2350, "sparse_dgrad": 2350, "sparse_global_pool":
+        450, "sparse_max_pool": 400, "sparse_max_pool_dgrad": 400, "sparse_to_dense": 450, "sparse_wgrad": 1850, "tile_map": 550,
+        "voxelize": 1050},
+}
 # What cuda_on_cpu_add_kernels() puts around a file, see cuda_on_cpu/cmake.
 BEFORE = """
 extern constinit thread_local unsigned char marker_0;

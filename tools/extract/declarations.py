@@ -385,18 +385,18 @@ def without_mere_declarations(kept):
     return result
 
 
-def renamed_apart(kept, last):
-    """What two source files call the same in a namespace without a name gets the file's name, but in the file `last`."""
-    files = {}
+def renamed_apart(kept, last, sources):
+    """Names that source files have in a namespace without a name, and other files use, too, get the file's name behind.
+
+    The file `last` keeps its own."""
+    used, more = {}, {}
     for one, _ in kept:
-        if "" in one.namespaces and not one.owner:
-            for name in one.names:
-                files.setdefault((one.scope(), name), {})[one.file] = None
-    more = {}
-    for (_, name), where in files.items():
-        for file in where if len(where) > 1 else ():
-            if file != last:
-                more.setdefault(file, set()).add(name)
+        used.setdefault(one.file, set()).update(ANY_IDENTIFIER.findall(one.code))
+    for one, _ in kept:
+        if "" in one.namespaces and not one.owner and one.file in sources and one.file != last:
+            elsewhere = set().union(*(names for file, names in used.items() if file != one.file))
+            more.setdefault(one.file, set()).update(one.names & elsewhere - {"operator"})
+    more = {file: names for file, names in more.items() if names}
     result = []
     for one, text in kept:
         if one.file in more:

@@ -58,7 +58,7 @@ COMPARED_AS_FLOATS = """\
     right = right && to_float(found[i]) == to_float(expected[i]);
 """
 COMPARED_ROUGHLY = """\
-  // Roots of unity are irrational: 1e-5 of the largest number may be missing.
+  // Roots of unity are irrational: numbers may differ by 1e-5 of the largest one.
   float largest = 0;
   for (const T number : expected) largest = std::max(largest, std::abs(number));
   bool right = true;
@@ -124,6 +124,8 @@ def wrapped(head, numbers, tail):
     line = head + numbers + tail
     if len(line) <= WIDTH:
         return line
+    if " " not in numbers.removeprefix(".workspace = "):  # nothing to fill lines with
+        return f"{head}\n      {numbers}{tail}"
     return textwrap.fill(line, WIDTH, subsequent_indent=" " * (len(head) - len(head.lstrip()) + 4), break_long_words=False)
 
 
@@ -204,7 +206,8 @@ def main_of(example, arrays, members, structs, call, workspace, finish, cuda):
         lines.append("  };")
     context = "{}"
     if workspace:
-        lines.append(f"  const Context context{{.workspace = new_array<std::byte>({workspace}(problem))}};")
+        memory = f".workspace = new_array<std::byte>({workspace}(problem))}};"
+        lines.append(wrapped("  const Context context{", memory, ""))
         context = "context"
     lines.append(f"  {call}(problem, arrays, {context});")
     if cuda:

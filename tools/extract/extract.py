@@ -293,7 +293,7 @@ def program_of(needs, rung, numbers, row_major):
         kept, helpers, main = whole(read)
     top = re.sub(r"///[ \t]*@expect(?:[^\n]|\n///  )*\n", "", tops[rung["source"]])  # which are for a program of ConvLadder
     top = re.sub(r"(///[ \t]*\n)?(/// - [A-Z][^\n]*: [^\n]*\n(///   [^\n]*\n)*)+", "", top)  # other files
-    return declarations.renamed_apart(kept, rung["source"]), found, {rung["source"]: top}, helpers, main
+    return declarations.renamed_apart(kept, rung["source"], sources), found, {rung["source"]: top}, helpers, main
 
 
 def extracted(build, needs, rung, file, options=()):

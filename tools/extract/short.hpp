@@ -1,7 +1,7 @@
 /// @file short.hpp
-/// @brief Shorter declarations for a program that runs one problem in the default stream: each takes
-/// the place of those of the same name and namespace. NUMBER is the type of the problem's numbers,
-/// FORMAT its DType.
+/// @brief Shorter declarations for a program that runs one problem in the default stream: each
+/// takes the place of those of the same name and namespace. NUMBER is the type of the problem's
+/// numbers, FORMAT its DType.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
