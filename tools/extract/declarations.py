@@ -19,6 +19,7 @@ IDENTIFIER = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 ANY_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 ATTRIBUTE = re.compile(r"\[\[[^\]]*\]\]\s*")
 ACCESSED = re.compile(r"(?:(?<!\d)\.|->)\s*([A-Za-z_]\w*)")
+USING = re.compile(r"\s*using\s[^=]*;")
 PASTED = re.compile(r"\b(\w+)##")
 LABEL = re.compile(r"\s*(?:public|private|protected):(?!:)")
 
@@ -320,7 +321,7 @@ def reached(declarations, program, begin=(), core=()):
                 members[index] = [member for member in members[index] if member not in left]
             elif one in begin or wanted(one):
                 kept.add(index)
-                members[index], inside[index] = list(one.members), set()
+                members[index], inside[index] = list(one.members), words(without(one.code, one.members))
                 mention(without(one.code, one.members), one.file)
                 grows = True
     return without_mere_declarations([(one, without(one.text, members[index])) for index, one in enumerate(declarations) if index in kept])
@@ -393,7 +394,7 @@ def renamed_apart(kept, last, sources):
     for one, _ in kept:
         used.setdefault(one.file, set()).update(ANY_IDENTIFIER.findall(one.code))
     for one, _ in kept:
-        if "" in one.namespaces and not one.owner and one.file in sources and one.file != last:
+        if "" in one.namespaces and not one.owner and one.file in sources and one.file != last and not USING.match(one.code):
             elsewhere = set().union(*(names for file, names in used.items() if file != one.file))
             more.setdefault(one.file, set()).update(one.names & elsewhere - {"operator"})
     more = {file: names for file, names in more.items() if names}
