@@ -1,12 +1,14 @@
 /// @file example.cpp
-/// @brief Prints a main() in C++ that runs a rung on a problem: for ./ladder extract.
+/// @brief Prints, as JSON, a problem in C++ and the numbers of its arrays: for ./ladder extract.
 ///
 ///     example RUNG [PROBLEM OPTION...]      as of `convladder compare`
 ///
-/// Inputs are small integers, or real numbers where nothing is exact; it writes them out, and what
-/// the rung must compute, after the rung was compared with the reference. Exit status: 0; 2 for bad
+/// Inputs are small integers, or real numbers where nothing is exact; it prints them, and what the
+/// rung must compute, after the rung was compared with the reference. Exit status: 0; 2 for bad
 /// input, or a problem that the rung declines; 4 if it differs from the reference.
 #include <cstdio>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -29,16 +31,23 @@ const char* element_type(DType dtype) {
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
-/// "std::vector<float>{1, 2}", in the order of the rung's memory. Shorter types as floats.
-std::string in_code(const Array& array, const MemoryOrder& order) {
-  const Array laid = in_memory(array, order);
-  if (laid.dtype() == DType::i32)
-    return text("std::vector<std::int32_t>{", joined(laid.as<std::int32_t>(), ", "), "}");
-  const Array numbers = rounded_to(laid, DType::f32);
-  return text("std::vector<float>{", joined(numbers.as<float>(), ", "), "}");
+/// "1, 2", so exactly that they are read as the same numbers.
+template <class T>
+std::string listed(std::span<const T> numbers) {
+  std::string list;
+  for (const T number : numbers) list += text(list.empty() ? "" : ", ", number);
+  return list;
 }
 
-void print_main(const Rung& rung, const Ladder& ladder, const Problem& problem,
+/// The same, in the order of the rung's memory. Shorter types as floats.
+std::string numbers_of(const Array& array, const MemoryOrder& order) {
+  const Array laid = in_memory(array, order);
+  if (laid.dtype() == DType::i32) return listed<std::int32_t>(laid.as<std::int32_t>());
+  const Array numbers = rounded_to(laid, DType::f32);
+  return listed<float>(numbers.as<float>());
+}
+
+void print_json(const Rung& rung, const Ladder& ladder, const Problem& problem,
                 const Arrays& inputs, const Arrays& outputs) {
   const Signature signature = ladder.signature(problem);
   std::int64_t numbers = 0;
@@ -47,43 +56,31 @@ void print_main(const Rung& rung, const Ladder& ladder, const Problem& problem,
   }
   require(numbers <= kMostNumbers, "numbers", numbers,
           text("too many for a source file, at most ", kMostNumbers, ": take a smaller problem"));
-  std::printf("/// %s\nint main() try {\n  using namespace convladder;\n",
-              describe(problem).c_str());
-  const std::string code = command_of(ladder.name).in_code(problem);
-  const std::size_t brace = code.find('{');
-  std::printf("  const %s problem = %s;\n  Example example;\n", code.substr(0, brace).c_str(),
-              code.substr(brace).c_str());
-  if (exactness_of(problem) == Exactness::never)
-    std::printf("  example.tolerance = 1e-5f;  // roots of unity are irrational\n");
+  using Json = nlohmann::ordered_json;
+  Json example = {{"description", describe(problem)},
+                  {"problem", command_of(ladder.name).in_code(problem)},
+                  {"exact", exactness_of(problem) != Exactness::never && !rung.float_spectra},
+                  {"inputs", Json::array()},
+                  {"outputs", Json::array()}};
   for (const ArraySpec& spec : signature.inputs) {
-    std::printf("  example.input<%s>(\"%s\", %s);\n", element_type(spec.dtype), spec.name.c_str(),
-                in_code(inputs.at(spec.name), spec.order).c_str());
+    example["inputs"].push_back({{"name", spec.name},
+                                 {"type", element_type(spec.dtype)},
+                                 {"numbers", numbers_of(inputs.at(spec.name), spec.order)}});
   }
   for (const ArraySpec& spec : signature.outputs) {
     const auto found = outputs.find(spec.name);
     if (found == outputs.end()) continue;  // optional, and this rung leaves it out
-    const std::string values = in_code(found->second, spec.order);
-    if (spec.dynamic) {
-      const bool any_order = spec.name == "pairs";
-      std::printf("  example.created_output(\"%s\", %lld, %s);\n", spec.name.c_str(),
-                  any_order ? static_cast<long long>(found->second.shape()[1]) : 1LL,
-                  values.c_str());
-    } else if (spec.initial.empty()) {
-      std::printf("  example.output<%s>(\"%s\", %s);\n", element_type(spec.dtype),
-                  spec.name.c_str(), values.c_str());
-    } else {
-      std::printf("  example.output<%s>(\"%s\", %s,\n                  %s);\n",
-                  element_type(spec.dtype), spec.name.c_str(), values.c_str(),
-                  in_code(inputs.at(spec.initial), spec.order).c_str());
-    }
+    const Array& expected = found->second;
+    Json output = {{"name", spec.name},
+                   {"type", element_type(spec.dtype)},
+                   {"count", expected.size()},
+                   {"numbers", numbers_of(expected, spec.order)},
+                   {"created", spec.dynamic}};
+    if (spec.dynamic && spec.name == "pairs") output["rows_in_any_order"] = expected.shape()[1];
+    if (!spec.initial.empty()) output["initial"] = numbers_of(inputs.at(spec.initial), spec.order);
+    example["outputs"].push_back(std::move(output));
   }
-  std::string constant = rung.name;
-  for (std::size_t at = 0; (at = constant.find('/', at)) != std::string::npos; at += 2)
-    constant.replace(at, 1, "::");
-  std::printf(
-      "  return example.run(%s%s, problem);\n} catch (const std::exception& error) {\n"
-      "  std::printf(\"%%s\\n\", error.what());\n  return 1;\n}\n",
-      rung.is_cuda() ? "BACKEND::" : "", constant.c_str());
+  std::printf("%s\n", example.dump().c_str());
 }
 
 int print_example(std::vector<std::string> arguments) {
@@ -103,7 +100,7 @@ int print_example(std::vector<std::string> arguments) {
   if (outcome.status == Status::declined)
     throw BadInput(text("rung = ", rung->name, ": ", outcome.reason));
   if (outcome.status != Status::agrees) throw std::runtime_error(outcome.reason);
-  print_main(*rung, *ladder, problem, inputs, outcome.outputs);
+  print_json(*rung, *ladder, problem, inputs, outcome.outputs);
   return kAllAgree;
 }
 

@@ -15,12 +15,32 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools/extract"))
 sys.dont_write_bytecode = True
+import declarations  # noqa: E402
 import extract  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"])
-# Static shared memory; arrays that a rung creates; a function of another folder's rung.
+# Static shared memory; arrays that a rung creates; a function of another folder's rung; files whose names clash; wgmma.
 SAMPLE = ("cuda_optimized/gemm/tiled", "cuda_naive/rulebook/dense_grid", "cpu_reference/conv2d/im2col_gemm",
-          "cpu_reference/fft/bluestein", "cpu_reference/gemm/blocked")
+          "cpu_reference/fft/bluestein", "cpu_reference/gemm/blocked", "cuda_naive/tile_map/row_major",
+          "cuda_optimized/col2im/col2im_vectorized", "cuda_optimized/gemm/wgmma_16bit")
+# The most lines of a file: of rungs that readers take first, and of a ladder's others.
+MOST_LINES = {"cuda_naive/gemm/direct": 300, "cuda_naive/conv2d/direct": 300, "cuda_optimized/gemm/tiled": 300,
+              "cuda_optimized/conv2d/direct_tiled": 450, "cuda_optimized/gemm/wgmma_16bit": 1400,
+              "cuda_optimized/conv2d/implicit_gemm_wgmma_patches": 2150}
+MOST_LINES_OF = {
+    "cpu_reference": {"col2im": 400, "conv2d": 850, "conv2d_dgrad": 750, "conv2d_wgrad": 800, "fft": 450, "gemm": 550, "im2col":
+        400, "rulebook": 700, "sparse_avg_pool": 250, "sparse_conv": 450, "sparse_dgrad": 450, "sparse_global_pool": 250,
+        "sparse_max_pool": 300, "sparse_max_pool_dgrad": 300, "sparse_to_dense": 300, "sparse_wgrad": 450, "tile_map": 400,
+        "voxelize": 350},
+    "cuda_naive": {"col2im": 450, "conv2d": 1000, "conv2d_dgrad": 350, "conv2d_wgrad": 600, "fft": 550, "gemm": 300, "im2col":
+        450, "rulebook": 1200, "sparse_avg_pool": 400, "sparse_conv": 450, "sparse_dgrad": 400, "sparse_global_pool": 400,
+        "sparse_max_pool": 450, "sparse_max_pool_dgrad": 350, "sparse_to_dense": 400, "sparse_wgrad": 400, "tile_map": 250,
+        "voxelize": 800},
+    "cuda_optimized": {"col2im": 800, "conv2d": 2400, "conv2d_dgrad": 2900, "conv2d_wgrad": 2300, "fft": 850, "gemm": 1800,
+        "im2col": 550, "rulebook": 2400, "sparse_avg_pool": 400, "sparse_conv": 2350, "sparse_dgrad": 2350, "sparse_global_pool":
+        450, "sparse_max_pool": 400, "sparse_max_pool_dgrad": 400, "sparse_to_dense": 450, "sparse_wgrad": 1850, "tile_map": 550,
+        "voxelize": 1050},
+}
 # What cuda_on_cpu_add_kernels() puts around a file, see cuda_on_cpu/cmake.
 BEFORE = """
 extern constinit thread_local unsigned char marker_0;
@@ -74,7 +94,9 @@ class Extract(unittest.TestCase):
                 text = self.write(rung).read_text()
                 self.assertNotRegex(text, r'(?m)^\s*#include "')
                 self.assertEqual(text.count(f"// ===== {rung['source']} "), 1)
-                self.assertIn(".output<" if rung["ladder"] not in ("rulebook", "tile_map", "voxelize") else ".created_output(", text)
+                self.assertIn(".holds" if rung["ladder"] in ("rulebook", "tile_map", "voxelize") else "is_right(\"", text)
+                folder, ladder, _ = rung["rung"].split("/")
+                self.assertLessEqual(text.count("\n"), MOST_LINES.get(rung["rung"], MOST_LINES_OF[folder][ladder]))
 
     def test_only_what_calls_wgmma_is_compiled_for_sm_90a(self):
         compiled_for = {}
@@ -110,6 +132,80 @@ class Extract(unittest.TestCase):
                 file.write_text(text.replace(right, wrong))
                 with self.assertRaisesRegex(AssertionError, "DIFFERS"):
                     self.compiled_and_run(file)
+
+    def test_only_what_is_reached(self):
+        found, _ = declarations.split("""/// @file x.hpp
+#pragma once
+#include <vector>
+
+namespace convladder {
+
+/// Its comment.
+int f(A a) { return g(a).second(); }
+int f(B b);
+int unreached(A a);
+
+/// A struct.
+struct A {
+  int first() const { return h(); }  ///< Not called.
+  /// Called.
+  int second() const { return kSize; }
+};
+
+struct B {};
+
+namespace {
+
+constexpr int kSize = 2, kOther = 3;  // sizes
+constexpr int kUnreached = 1;
+
+}  // namespace
+
+#ifdef __CUDACC__
+A g(A a);
+#else
+inline A g(A a) { return a; }
+inline int h() { return 0; }
+#endif
+
+}  // namespace convladder
+""", "x.hpp")
+        kept = declarations.written(declarations.reached(found, "f(A{});", core={"convladder"}), {})
+        self.assertEqual(kept, """
+// ===== x.hpp ===================================================================================
+namespace convladder {
+
+/// Its comment.
+int f(A a) { return g(a).second(); }
+
+/// A struct.
+struct A {
+  /// Called.
+  int second() const { return kSize; }
+};
+
+namespace {
+
+constexpr int kSize = 2, kOther = 3;  // sizes
+
+}  // namespace
+
+#ifdef __CUDACC__
+A g(A a);
+#else
+inline A g(A a) { return a; }
+#endif
+
+}  // namespace convladder""")
+
+    def test_a_file_that_is_there_stays(self):
+        file = pathlib.Path(self.folder.name) / "there.cu"
+        file.write_text("mine")
+        result = subprocess.run([sys.executable, ROOT / "tools/extract/extract.py", BUILD, "cuda_optimized/gemm/tiled", file],
+                                capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stdout, result.stderr),
+                         (2, "", f"ladder: file = {file}: must not exist yet; remove it, or give another name\n"))
+        self.assertEqual(file.read_text(), "mine")
 
     def test_bad_input_is_said(self):
         with self.assertRaisesRegex(extract.Trouble, "gemm/nothing: no rung is called so"):
