@@ -217,6 +217,9 @@ inline A g(A a) { return a; }
             extract.extracted(BUILD, self.needs, rung, pathlib.Path("x.cpp"))
         with self.assertRaisesRegex(extract.Trouble, "numbers = .*: too many for a source file"):
             extract.extracted(BUILD, self.needs, rung, pathlib.Path("x.cu"), ["--m", "512", "--n", "512", "--k", "512"])
+        for options in (["--batch", "2"], ["--batch=2"]):
+            with self.assertRaisesRegex(extract.Trouble, "batch = 2: a file has one product of row-major matrices"):
+                extract.extracted(BUILD, self.needs, rung, pathlib.Path("x.cu"), options)
         with self.assertRaisesRegex(extract.Trouble, "m = -1"):
             extract.extracted(BUILD, self.needs, rung, pathlib.Path("x.cu"), ["--m=-1"])
 

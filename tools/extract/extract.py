@@ -301,6 +301,9 @@ def extracted(build, needs, rung, file, options=()):
     cuda = rung["backend"] == "cuda"
     if file.suffix != (".cu" if cuda else ".cpp"):
         raise Trouble(f"file = {file}: {rung['rung']} needs a file that ends in {'.cu' if cuda else '.cpp'}")
+    for option, value in zip(options, [*options[1:], ""]) if rung["ladder"] == "gemm" else ():
+        if found := re.fullmatch(r"--(batch|transpose)(?:=(.*))?", option):  # not in a rung, see ladders/gemm_batch.hpp
+            raise Trouble(f"{found[1]} = {found[2] or value}: a file has one product of row-major matrices, as {rung['rung']} computes it")
     numbers = example_of(build, rung, options)
     is_row_major = rung["ladder"] != "tile_map" and not re.search(r"TileMap::(?!row_major)", numbers["problem"])
     kept, found, top, helpers, main = program_of(needs, rung, numbers, is_row_major)
