@@ -21,35 +21,23 @@ struct Variation {
   bool few_blocks;  ///< On cuda_on_cpu in the order in which any thread may run on before others.
 };
 
-/// Of this many forms of problems in turn, one is run in all variations, see variations().
-constexpr std::size_t kFormsToOneInFull = 3;
-/// Likewise of the first problems with misaligned arrays: then each array has been misaligned alone
-/// in some run, see placement().
-constexpr std::size_t kMisalignedInFull = 4;
-
 /// The runs of a rung on the same data.
 /// @param data real: two runs, whose bits are compared. Exact: where races show, so on cuda_on_cpu
 /// in each order, but for the one in which real data run, too
 /// @param both_modes whether there are runs on real data
-/// @param in_full without, there are two runs: of two modes each has one, exact data in the
-/// shuffled order. For the bits of two runs on real data and for the forward order, one form in
-/// kFormsToOneInFull is enough.
 /// @param told_by_bits whether a mistake in the last order shows on real data as well as on
 /// integers, since the bits there are compared with those of another order
 std::vector<Variation> variations(Where where, Data data, bool both_modes, bool all_orders,
-                                  bool in_full, bool told_by_bits) {
+                                  bool told_by_bits) {
   const bool exact = data == Data::integer;
   switch (where) {
     case Where::cpu:
-      return both_modes && (exact || !in_full) ? std::vector<Variation>{{0, false}}
-                                               : std::vector<Variation>{{0, false}, {0, false}};
+      return exact && both_modes ? std::vector<Variation>{{0, false}}
+                                 : std::vector<Variation>{{0, false}, {0, false}};
     case Where::gpu: return {{0, false}, {0, true}};
     case Where::emulated: break;
   }
-  if (!all_orders) return {{0, false}, {2, true}};
-  if (!in_full && both_modes) return {exact ? Variation{2, true} : Variation{1, false}};
-  if (!in_full) return {{1, false}, {2, true}};
-  if (!exact) return {{0, false}, {2, true}};
+  if (!exact || !all_orders) return {{0, false}, {2, true}};
   if (told_by_bits) return {{1, false}};
   if (both_modes) return {{1, false}, {2, true}};
   return {{0, false}, {1, false}, {2, true}};
@@ -151,17 +139,16 @@ bool has_made_up_data(const Ladder& ladder, const TestProblem& problem) {
 /// Compares the rung with the reference in one mode, in all runs. Returns a line for each failure.
 /// @param turn of the problems with misaligned arrays, so many came before
 /// @param both_modes whether real data have their turn, too
-/// @param in_full see variations()
 std::vector<std::string> check_mode(const Comparison& comparison, const Rung& rung, Where where,
-                                    Data data, bool both_modes, bool in_full,
-                                    const TestProblem& problem, std::size_t turn,
-                                    const CheckOptions& options, int& comparisons) {
+                                    Data data, bool both_modes, const TestProblem& problem,
+                                    std::size_t turn, const CheckOptions& options,
+                                    int& comparisons) {
   const Signature signature = comparison.ladder().signature(comparison.problem());
   Arrays first;
   // Misaligned arrays want more runs, see placement().
   const bool told_by_bits = both_modes && rung.deterministic && problem.misalignment == 0;
   std::vector<Variation> runs =
-      variations(where, data, both_modes, options.all_orders, in_full, told_by_bits);
+      variations(where, data, both_modes, options.all_orders, told_by_bits);
   if (problem.once) runs.resize(1);
   for (std::size_t run = 0; run < runs.size(); ++run) {
     const Variation& variation = runs[run];
@@ -196,9 +183,8 @@ void add_failure(CheckReport& report, const TestProblem& problem, const std::str
 
 /// Compares the rung with the reference on one form of a problem, in all modes.
 /// @param turn as check_mode()
-/// @param in_full see variations()
 void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestProblem& problem,
-                std::size_t turn, bool in_full, const Problem& form, const CheckOptions& options,
+                std::size_t turn, const Problem& form, const CheckOptions& options,
                 CheckReport& report) {
   std::vector<Data> modes = {Data::integer};
   if (options.real_mode && !problem.once && !problem.exact_only &&
@@ -210,7 +196,7 @@ void check_form(const Ladder& ladder, const Rung& rung, Where where, const TestP
   for (const Data data : modes) {
     const Comparison comparison(ladder, form, data, options.seed, problem.given);
     const std::vector<std::string> failures =
-        check_mode(comparison, rung, where, data, modes.size() > 1, in_full, problem, turn, options,
+        check_mode(comparison, rung, where, data, modes.size() > 1, problem, turn, options,
                    report.comparisons);
     for (const std::string& failure : failures) {
       add_failure(report, problem, text("as ", describe(form), ": ", failure));
@@ -327,8 +313,7 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
     report.failures.push_back("does not run there");
     return report;
   }
-  // Which forms are run in all variations depends on the seed, so that each of them has its turn.
-  std::size_t misaligned = 0, forms = options.seed % kFormsToOneInFull;
+  std::size_t misaligned = 0;
   for (const TestProblem& problem : problems) {
     const std::size_t turn = problem.misalignment == 0 ? 0 : misaligned++;
     if (report.failures.size() >= options.max_failures) break;
@@ -354,9 +339,7 @@ CheckReport check_rung_on(const std::vector<TestProblem>& problems, const Ladder
                    gigabytes(static_cast<double>(code->workspace_bytes(form)))));
           continue;
         }
-        const bool in_full = forms++ % kFormsToOneInFull == 0 ||
-                             (problem.misalignment != 0 && turn < kMisalignedInFull);
-        check_form(ladder, rung, where, problem, turn, in_full, form, options, report);
+        check_form(ladder, rung, where, problem, turn, form, options, report);
       }
     } catch (const BadInput& error) {
       if (problem.size == Size::huge) {

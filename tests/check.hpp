@@ -64,11 +64,9 @@ struct CheckReport {
 /// - exact mode: bit-identical to the reference;
 /// - in each layout that it takes, and in the strictest precision;
 /// - real mode: every element within its bound on rounding, and, if the row says so, the same bits
-///   in every run in this mode;
+///   in every run;
 /// - on cuda_on_cpu with the threads of a block in three orders, each in one mode at least and the
-///   shuffled one in both: one form of a problem in three, another with each seed, and those
-///   of the first four problems with misaligned arrays. The others run in the shuffled order (exact
-///   mode, if there is one) and in the reverse one. Elsewhere at least twice;
+///   shuffled one in both; elsewhere at least twice;
 /// - where its arrays are misaligned, in some of these runs all, in others one of them alone;
 /// - CUDA rungs in the last run with few blocks, so that every loop over a grid goes round.
 /// Never throws for what a rung does: an exception is a failure too. A rung that declines without a

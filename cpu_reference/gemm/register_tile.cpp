@@ -28,7 +28,7 @@ template <int kLanes, int kVectors>
   for (std::int64_t k = 0; k < depth; ++k, b += kBlockColumns) {
     Vector row[kVectors];
     for (int v = 0; v < kVectors; ++v) std::memcpy(&row[v], b + v * kLanes, sizeof(Vector));
-    for (int m = 0; m < kTileRows; ++m) {
+    for (std::size_t m = 0; m < kTileRows; ++m) {
       for (int v = 0; v < kVectors; ++v) tile[m][v] += a[m][k] * row[v];
     }
   }
@@ -61,7 +61,8 @@ void with_four_lanes(const Rows& a, const float* b, int columns, std::int64_t de
 void add_tile_product(const float* a, std::int64_t row_step, int rows, const float* b, int columns,
                       std::int64_t depth, float* sums) {
   Rows row;
-  for (int m = 0; m < kTileRows; ++m) row[m] = a + std::min(m, rows - 1) * row_step;
+  for (int m = 0; m < kTileRows; ++m)
+    row.at(static_cast<std::size_t>(m)) = a + std::min(m, rows - 1) * row_step;
 #ifdef __x86_64__
   // A multiplication and an addition at once: with registers of 8 floats since 2013, of 16 floats
   // on servers since 2017. The program asks once and not the compiler, so that one program runs on
