@@ -17,9 +17,10 @@ bool matches(const std::string& glob, const std::string& name) {
   return fnmatch(glob.c_str(), name.c_str(), 0) == 0;  // * matches / too
 }
 
-/// "\nnearest: RUNG": the rung that somebody who wrote `glob` may have meant. It is the one to use
-/// in place of a removed rung, or the nearest by the whole name, or by its last word.
-std::string nearest_rung(const std::string& glob, const std::vector<const Ladder*>& ladders) {
+/// The end of a message, "\nnearest: RUNG": the rung that somebody who wrote `glob` may have meant.
+/// It is the one to use in place of a removed rung, or the nearest by the whole name, or by its
+/// last word.
+std::string hint(const std::string& glob, const std::vector<const Ladder*>& ladders) {
   constexpr const char* kNearest = "\nnearest: ";
   std::vector<std::string> names, words;
   for (const Ladder* ladder : ladders) {
@@ -54,7 +55,7 @@ std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
     }
   }
   if (found.second == nullptr) {
-    throw BadInput(text("rung = ", name, ": unknown (./ladder list)", nearest_rung(name, all)));
+    throw BadInput(text("rung = ", name, ": unknown (./ladder list)", hint(name, all)));
   }
   return found;
 }
@@ -73,7 +74,7 @@ Selection::Selection(const Options& options, const std::vector<const Ladder*>& l
     if (found) continue;
     throw BadInput(text("rung = ", glob, ": matches no rung of ",
                         ladders.size() == 1 ? "the ladder " + ladders.front()->name : "any ladder",
-                        nearest_rung(glob, ladders)));
+                        hint(glob, ladders)));
   }
   if (std::find(places_.begin(), places_.end(), Where::gpu) != places_.end()) {
     require(device_at(Where::gpu) != nullptr, "backend", "gpu", "there is none: " + why_no_gpu());

@@ -44,7 +44,7 @@ import waste_tables
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
 from rung_page import RungPages, page_id, short_name
-from spine_tables import groups, pill, problem_of, spine_table
+from spine_tables import by_ladder, groups, pill, problem_of, spine_table
 
 FOLDERS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 
@@ -60,9 +60,7 @@ class Pages:
         self.out = out
         self.rows = {row["rung"]: row for row in rows}
         self.by_source = {row["source"]: row["rung"] for row in rows}
-        self.ladders = {}
-        for row in rows:
-            self.ladders.setdefault(row["ladder"], []).append(row)
+        self.ladders = by_ladder(rows)
         self.paths = ReadingPaths(self)
         self.made_players = []
         self.sass = sass_tables.Sass(root, self.link, self.is_stale)

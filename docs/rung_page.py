@@ -10,6 +10,7 @@ import benchmark_run
 import benchmark_tables
 import counted_tables
 from counted_tables import expect
+from spine_tables import part_of
 
 # Below this likeness a diff shows two files, not a change; longer ones are folded, too.
 LEAST_LIKENESS = 0.35
@@ -203,7 +204,7 @@ class RungPages:
         rows = [("Ladder", f"\\ref ladder_{ladder} \"{ladder}\"")]
         if row["level"] == "spine":
             spine = [other for other in self.pages.ladders[ladder] if other["spine"] and other["part"] == row["part"]]
-            part = f", {row['part'].replace('_', ' ')}" if row["part"] else ""
+            part = f", {part_of(row)}" if row["part"] else ""
             after = f"; next: {self.pages.link(spine[row['spine']]['rung'])}" if row["spine"] < len(spine) else ""
             rows += [("Spine", f"step {row['spine']} of {len(spine)}{part}{after}")]
         else:

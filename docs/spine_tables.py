@@ -30,11 +30,24 @@ PROBLEMS = {
 TYPES = ("int32", "fp32", "tf32", "bf16", "fp16", "fp8")
 
 
+def part_of(row):
+    """The name of a rung's spine, as pages write it; empty where its ladder has one alone."""
+    return (row["part"] or "").replace("_", " ")
+
+
 def heading(row):
     """What stands above the rungs of a spine or of a level."""
     if row["level"] == "spine":
-        return f"The spine: {row['part'].replace('_', ' ')}" if row["part"] else "The spine"
+        return f"The spine: {part_of(row)}" if row["part"] else "The spine"
     return {"alternative": "Alternatives", "advanced": "Advanced"}[row["level"]]
+
+
+def by_ladder(rows):
+    """{ladder: its rows}, of `convladder list --json`, in its order."""
+    ladders = {}
+    for row in rows:
+        ladders.setdefault(row["ladder"], []).append(row)
+    return ladders
 
 
 def groups(rows):
@@ -59,43 +72,33 @@ def timed(run, row, is_stale):
     return min(rows, key=lambda found: (TYPES.index(found["dtype"]), found["median_us"]), default=None)
 
 
-def measured(run, rows, is_stale):
-    """Of a spine's rungs, by name: (time and type, percent of the library's speed, gain over the step before), as texts.
-
-    The library's time is that of the same run, problem and type. The step before is the rung of `previous`.
-    """
-    times = {row["rung"]: timed(run, row, is_stale) for row in rows}
-    texts = {}
-    for row in rows:
-        mine, before = times[row["rung"]], times.get(row["previous"])
-        if mine is None:
-            texts[row["rung"]] = ("", "", "")
-            continue
-        library = best_baseline(mine)
-        texts[row["rung"]] = (
-            f"{time_text(mine['median_us'])} {mine['dtype'] if mine['dtype'] != 'int32' else ''}".strip(),
-            f"{100 * library[1] / mine['median_us']:.0f} %" if library else "",
-            f"{before['median_us'] / mine['median_us']:.2f} x" if before else "",
-        )
-    return texts
-
-
-def libraries(run, rows, is_stale):
-    """The names of the libraries that the rungs' times stand against: "cuDNN"."""
-    spelled = {"cudnn": "cuDNN", "cublas": "cuBLAS", "cufft": "cuFFT"}
-    found = (best_baseline(row) for row in (timed(run, row, is_stale) for row in rows) if row)
-    return ", ".join(sorted({spelled.get(best[0].split()[0], best[0].split()[0]) for best in found if best}))
+def library_of(best):
+    """How the library of a baseline is spelled: "cuDNN"."""
+    name = best[0].split()[0]
+    return {"cudnn": "cuDNN", "cublas": "cuBLAS", "cufft": "cuFFT"}.get(name, name)
 
 
 def spine_table(run, rows, is_stale, link):
-    """Lines of Markdown: the rungs of one spine. @param link the text of a rung's link, by its row"""
-    texts = measured(run, rows, is_stale)
-    library = libraries(run, rows, is_stale)
-    timed_columns = [("time", 0), *([(f"speed, {library} = 100 %", 1)] if library else []), ("gain", 2)]
-    if not any(text[0] for text in texts.values()):
-        timed_columns = []
-    lines = ["| | rung |" + "".join(f" {title} |" for title, _ in timed_columns), "|---:|---|" + "---:|" * len(timed_columns)]
+    """Lines of Markdown: the rungs of one spine, each with its time and type, the library's time in percent of it, and how
+    many times as fast it is as the rung that it is built on.
+
+    The library's time is that of the same run, problem and type. A column that no rung has is left out.
+    @param link the text of a rung's link, by its row
+    """
+    times = {row["rung"]: found for row in rows if (found := timed(run, row, is_stale))}
+    best = {rung: library for rung, mine in times.items() if (library := best_baseline(mine))}
+    columns = {}
+    if times:
+        columns["time"] = {rung: f"{time_text(mine['median_us'])} {mine['dtype'].replace('int32', '')}".strip()
+                           for rung, mine in times.items()}
+        if best:
+            names = ", ".join(sorted(set(map(library_of, best.values()))))
+            columns[f"speed, {names} = 100 %"] = {rung: f"{100 * library[1] / times[rung]['median_us']:.0f} %"
+                                                  for rung, library in best.items()}
+        columns["gain"] = {row["rung"]: f"{times[row['previous']]['median_us'] / times[row['rung']]['median_us']:.2f} x"
+                           for row in rows if row["rung"] in times and row["previous"] in times}
+    lines = ["| | rung |" + "".join(f" {title} |" for title in columns), "|---:|---|" + "---:|" * len(columns)]
     for row in rows:
-        cells = "".join(f" {texts[row['rung']][column]} |" for _, column in timed_columns)
+        cells = "".join(f" {texts.get(row['rung'], '')} |" for texts in columns.values())
         lines.append(f"| {row['spine']} | {link(row)}<br/>{row['idea']} |{cells}")
     return lines

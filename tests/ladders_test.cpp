@@ -182,7 +182,8 @@ TEST_CASE("spines come first in their order before alternatives and advanced run
   }
 }
 
-TEST_CASE("choices: one for each problem, always the same, and the suite meets several") {
+TEST_CASE("choices: one for each problem, always the same, and the suite meets several" *
+          doctest::test_suite("all rungs")) {
   constexpr std::size_t kMost = 64;  // few, so that they tell variants apart, not sizes
   for (const Ladder& ladder : ladders()) {
     const std::vector<Problem> problems = all_problems(ladder.name);
@@ -214,7 +215,8 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
   }
 }
 
-TEST_CASE("a CUDA rung takes problems on the architecture that it needs and none on less") {
+TEST_CASE("a CUDA rung takes problems on the architecture that it needs and none on less" *
+          doctest::test_suite("all rungs")) {
   struct Restored {
     ~Restored() { cuda_on_cpu::control::set_compute_capability(90); }
   } restored;

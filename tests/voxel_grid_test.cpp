@@ -288,7 +288,8 @@ TEST_CASE("a mean that is NaN or infinite is accepted there alone, and nothing e
   }
 }
 
-TEST_CASE("voxelize is deterministic: cancelling numbers of many binades, in any thread order") {
+TEST_CASE("voxelize is deterministic: cancelling numbers of many binades, in any thread order" *
+          doctest::test_suite("all rungs")) {
   Dice dice(7);
   for (const int binades : {1, 20, 60, 120, 240}) {
     for (const int count : {12, 1500}) {

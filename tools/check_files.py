@@ -42,7 +42,7 @@ import expect  # noqa: E402
 import likeness  # noqa: E402
 import planted_races  # noqa: E402
 from draw_pictures import Picture  # noqa: E402
-from spine_tables import groups, problem_of, spine_table  # noqa: E402
+from spine_tables import by_ladder, groups, part_of, problem_of, spine_table  # noqa: E402
 
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 BINARY = {".png", ".npy", ".svg"}
@@ -299,15 +299,17 @@ def check_rung_header(path):
                 problem(path, number, f"the header names {name}, which does not exist")
 
 
+def source_link(row):
+    """A rung's link to its source, for README.md."""
+    return f"[{row['rung'].rsplit('/', 1)[1]}]({row['source']})"
+
+
 def ladder_table(rows):
     """README.md's table: a row a ladder."""
-    ladders = {}
-    for row in rows:
-        ladders.setdefault(row["ladder"], []).append(row)
     lines = ["| ladder | computes | spine | other rungs | from | to |", "|---|---|---:|---:|---|---|"]
-    for ladder, rungs in ladders.items():
+    for ladder, rungs in by_ladder(rows).items():
         spine = [rung for rung in rungs if rung["level"] == "spine"]
-        first, last = (f"[{rung['rung'].rsplit('/', 1)[1]}]({rung['source']})" for rung in (spine[0], spine[-1]))
+        first, last = map(source_link, (spine[0], spine[-1]))
         lines.append(f"| [{ladder}](docs/ladders/{ladder}.md) | {rungs[0]['computes']} | {len(spine)} | {len(rungs) - len(spine)}"
                      f" | {first} | {last} |")
     return "\n".join(lines)
@@ -318,18 +320,14 @@ def spine_tables_of(rows, hashes, run):
     def is_stale(timed):
         return hashes.get(sources.get(timed["rung"])) != timed["source_hash"]
 
-    def link(row):
-        return f"[{row['rung'].rsplit('/', 1)[1]}]({row['source']})"
-
     sources = {row["rung"]: row["source"] for row in rows}
     lines = []
     for ladder in README_SPINES:
-        of_ladder = [row for row in rows if row["ladder"] == ladder]
-        for title, rungs in groups(of_ladder):
+        for _, rungs in groups(by_ladder(rows)[ladder]):
             if rungs[0]["level"] == "spine":
-                part = title.removeprefix("The spine").lstrip(": ")
-                lines += [f"**{ladder}{', ' + part if part else ''}** ({problem_of(rungs[0])}, {run['gpu']}, {run['date']})", "",
-                          *spine_table(run, rungs, is_stale, link), ""]
+                name = ", ".join(filter(None, (ladder, part_of(rungs[0]))))
+                lines += [f"**{name}** ({problem_of(rungs[0])}, {run['gpu']}, {run['date']})", "",
+                          *spine_table(run, rungs, is_stale, source_link), ""]
     return "\n".join(lines)
 
 
@@ -369,10 +367,7 @@ def reading_order(rungs):
 
 
 def check_reading_orders(rows, fix):
-    ladders = {}
-    for row in rows:
-        ladders.setdefault(row["ladder"], []).append(row)
-    for ladder, rungs in ladders.items():
+    for ladder, rungs in by_ladder(rows).items():
         if (ROOT / "cuda_optimized" / ladder).is_dir():
             check_made(ROOT / "cuda_optimized" / ladder / "README.md", reading_order(rungs), fix)
 

@@ -7,7 +7,7 @@
 ///
 /// **The idea.** mirrored_lists.cu uses a list for two taps only where the sites are sorted, since
 /// only then both lists are in *canonical* order, by output. But in any order of the sites, a list
-/// whose pairs are turned round holds the pairs of the opposite tap:
+/// whose pairs have input and output exchanged holds the pairs of the opposite tap:
 ///
 ///     tap 12, by output    (5, 0) (0, 2) (3, 7)        input, output
 ///     tap 14, its mirror   (0, 5) (2, 0) (7, 3)        the same pairs, by input
