@@ -61,7 +61,7 @@ install(FILES ${PROJECT_BINARY_DIR}/ConvLadderConfig.cmake
 # `include`, so that no file of a program's own, such as core/types.hpp, comes in their place.
 set(include_dir ${CMAKE_INSTALL_INCLUDEDIR}/convladder)
 file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS core/*.hpp ladders/*.hpp)
-list(REMOVE_ITEM headers ladders/ladders.hpp ladders/removed_rungs.hpp ladders/rows.hpp ladders/rung_libraries.hpp ladders/tables.hpp)
+list(REMOVE_ITEM headers ladders/ladders.hpp ladders/earlier_rungs.hpp ladders/rows.hpp ladders/rung_libraries.hpp ladders/tables.hpp)
 install(CODE "
   foreach(header IN ITEMS ${headers})
     file(READ \"${PROJECT_SOURCE_DIR}/\${header}\" text)

@@ -19,11 +19,11 @@ target_compile_options(kernel_code INTERFACE $<$<CONFIG:Release>:-O1 -fstrict-al
 # Kernels in so many shapes that an edit would take too long to compile, 4 to 9 s with the above: a little
 # optimised themselves, or not at all, unlike what they include of others, 1 to 2.5 s. Their tests take as
 # long. (Those of the first row would take half as long again without any optimisation.)
-set(little_optimised_kernels direct_cp_async direct_deinterleaved direct_double_buffered direct_row_tile)
-set(unoptimised_kernels implicit_gemm_mma implicit_gemm_producers implicit_gemm_split_k)
-set(optimised_kernels conv2d_wgrad/implicit_gemm_split_k)  # has few shapes: as soon with the above
+set(little_optimised_kernels direct/cp_async direct/deinterleaved direct/double_buffered direct/row_tile)
+set(unoptimised_kernels implicit_gemm_mma implicit_gemm_warp_specialized implicit_gemm/split_k)
+set(optimised_kernels conv2d_wgrad/implicit_gemm/split_k)  # has few shapes: as soon with the above
 if(CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
   set(optimised_kernels)
   # With sanitizers it takes 6 to 8 s, instead of 1 to 2 s. (All others gain more than they cost.)
-  list(APPEND unoptimised_kernels direct_register_window)
+  list(APPEND unoptimised_kernels direct/register_window)
 endif()

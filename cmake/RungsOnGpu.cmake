@@ -1,9 +1,9 @@
 # The rungs once more, compiled by nvcc for GPUs.
-file(GLOB gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*/*.cu cuda_optimized/*/*.cu)
+file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*.cu cuda_optimized/*.cu)
 
 # wgmma belongs to the architecture sm_90a, which nvcc compiles only when asked for it by name, and
 # which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted: those that
-# wgmma_tile.cuh reaches, which says why a device has none.
+# gemm/shared/wgmma_tile.cuh reaches, which says why a device has none.
 function(convladder_reaches out header file)  # whether `file` includes it, by whatever way
   get_property(reached GLOBAL PROPERTY "${header} reaches ${file}")
   if("${reached}" STREQUAL "")
@@ -28,7 +28,7 @@ endfunction()
 set(sm90a_sources)
 foreach(source IN LISTS gpu_sources)
   file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
-  convladder_reaches(uses_wgmma cuda_optimized/gemm/wgmma_tile.cuh ${file})
+  convladder_reaches(uses_wgmma cuda_optimized/gemm/shared/wgmma_tile.cuh ${file})
   if(uses_wgmma)
     list(APPEND sm90a_sources ${source})
   endif()
@@ -54,7 +54,7 @@ target_link_libraries(rungs INTERFACE kernels_gpu)
 # What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which nobody runs.
 # For one architecture, or few, hardly optimised, without the host's half (which g++ compiles against
 # cuda_on_cpu), a file takes a third of the time; and most of that goes into what it includes. So a unit
-# holds one file of each folder: two of one folder would clash in the folder's namespace. The preset
+# holds one file of each ladder: two of one ladder would clash in its namespace. The preset
 # `cuda` builds the whole, each file for itself.
 set(CONVLADDER_GPU_CODE all CACHE STRING "The kernel files, without suffix, of which the target gpu_code makes device code; or all")
 set(CONVLADDER_GPU_CODE_ALSO "" CACHE STRING "Further architectures of gpu_code, such as sm_75;sm_120")
@@ -70,7 +70,7 @@ function(add_gpu_code target architecture)
     if(file MATCHES "^cuda_" AND NOT CONVLADDER_GPU_CODE STREQUAL "all" AND NOT file IN_LIST CONVLADDER_GPU_CODE)
       continue()
     endif()
-    cmake_path(GET source PARENT_PATH folder)
+    string(REGEX MATCH "^[^/]+/[^/]+" folder ${file})
     string(MAKE_C_IDENTIFIER ${folder} folder)
     math(EXPR index_${folder} "${index_${folder}} + 1")
     set(unit ${index_${folder}})

@@ -10,6 +10,7 @@
 #include "command/program.hpp"
 #include "command/table.hpp"
 #include "command/terminal.hpp"
+#include "ladders/earlier_rungs.hpp"
 #include "ladders/ladders.hpp"
 
 namespace convladder::command {
@@ -17,11 +18,12 @@ namespace {
 
 constexpr std::size_t kNarrowest = 24;  // columns that an idea beside the names must have
 
-/// What stands above the rungs of a spine or of a level.
+/// What stands above the rungs of a spine, or of a level and family.
 std::string heading_of(const Rung& rung) {
-  if (rung.level == Level::alternative) return "alternatives";
-  if (rung.level == Level::advanced) return "advanced";
-  return rung.part.empty() ? "spine" : "spine, " + rung.part;
+  const std::string family = family_of(rung);
+  if (rung.level == Level::spine) return rung.part.empty() ? "spine" : "spine, " + rung.part;
+  const std::string level = rung.level == Level::advanced ? "advanced" : "alternatives";
+  return family.empty() ? level : level + ", " + family;
 }
 
 void print(const Ladder& ladder) {
@@ -49,18 +51,19 @@ void print(const Ladder& ladder) {
   }
 }
 
-/// The folders between the ladder's and the rung's file; null without one.
-nlohmann::ordered_json family_of(const Ladder& ladder, const Rung& rung) {
-  const std::size_t begin = rung.name.find('/' + ladder.name + '/') + ladder.name.size() + 2;
-  const std::size_t end = rung.name.rfind('/');
-  if (end < begin) return {};
-  return rung.name.substr(begin, end - begin);
+/// What the rung was called in earlier versions.
+std::vector<std::string> earlier_names(const Rung& rung) {
+  std::vector<std::string> names;
+  for (const RenamedRung& renamed : renamed_rungs())
+    if (renamed.now == rung.name) names.push_back(renamed.name);
+  return names;
 }
 
 /// An object of the array that --json writes.
 nlohmann::ordered_json row_of(const Ladder& ladder, const Rung& rung) {
   using nlohmann::ordered_json;
   const bool on_spine = rung.spine > 0;
+  const std::string family = family_of(rung);
   return {{"ladder", ladder.name},
           {"rung", rung.name},
           {"backend", rung.is_cuda() ? "cuda" : "cpu"},
@@ -74,7 +77,8 @@ nlohmann::ordered_json row_of(const Ladder& ladder, const Rung& rung) {
           {"part", rung.part.empty() ? ordered_json() : ordered_json(rung.part)},
           {"level", name_of(rung.level)},
           {"needs", rung.needs},
-          {"family", family_of(ladder, rung)}};
+          {"family", family.empty() ? ordered_json() : ordered_json(family)},
+          {"was", earlier_names(rung)}};
 }
 
 }  // namespace

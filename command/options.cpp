@@ -297,7 +297,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
       "Counts what a CUDA rung asks of memory on a problem, line by line, on the CPU, and looks "
       "for races and for reads of what nobody wrote.");
   inspect->allow_extras();
-  inspect->add_option("RUNG", rung, "cuda_naive/conv2d/direct, or conv2d/direct_tiled")
+  inspect->add_option("RUNG", rung, "cuda_naive/conv2d/direct, or conv2d/direct/tiled")
       ->type_name("");
   inspect->add_option("--source", options.source, "a file that stands in for the rung's own")
       ->type_name("FILE");

@@ -7,8 +7,8 @@
 #include "core/device.hpp"
 #include "core/error.hpp"
 #include "core/text.hpp"
+#include "ladders/earlier_rungs.hpp"
 #include "ladders/ladders.hpp"
-#include "ladders/removed_rungs.hpp"
 
 namespace convladder::command {
 namespace {
@@ -40,9 +40,27 @@ std::string hint(const std::string& glob, const std::vector<const Ladder*>& ladd
          (word == words.end() ? "" : names[static_cast<std::size_t>(word - words.begin())]);
 }
 
-}  // namespace
+void say_renamed(const RenamedRung& renamed) {
+  std::fprintf(stderr, "rung = %s: it is called %s now\n", renamed.name.c_str(),
+               renamed.now.c_str());
+}
 
-std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
+/// The present name of a rung that was called so; of its last word, where one alone was.
+std::string present_name(const std::string& name) {
+  const RenamedRung* found = nullptr;
+  for (const RenamedRung& renamed : renamed_rungs()) {
+    if (renamed.name != name && !renamed.name.ends_with("/" + name)) continue;
+    require(found == nullptr, "rung", name,
+            text("several rungs were called so: ", found == nullptr ? "" : found->now, ", ",
+                 renamed.now));
+    found = &renamed;
+  }
+  if (found == nullptr) return name;
+  say_renamed(*found);
+  return found->now;
+}
+
+std::pair<const Ladder*, const Rung*> rung_now_named(const std::string& name) {
   std::pair<const Ladder*, const Rung*> found{};
   std::vector<const Ladder*> all;
   for (const Ladder& ladder : ladders()) {
@@ -60,18 +78,39 @@ std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
   return found;
 }
 
+}  // namespace
+
+std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
+  for (const Ladder& ladder : ladders()) {
+    for (const Rung& rung : ladder.rungs) {
+      if (rung.name == name || rung.name.ends_with("/" + name)) return rung_now_named(name);
+    }
+  }
+  return rung_now_named(present_name(name));
+}
+
 bool can_run(const Seat& seat) {
   return seat.rung->code_at(seat.where).has_value() && device_at(seat.where) != nullptr;
 }
 
 Selection::Selection(const Options& options, const std::vector<const Ladder*>& ladders)
     : globs_(options.rungs), places_(options.places) {
-  for (const std::string& glob : globs_) {
-    const bool found = std::any_of(ladders.begin(), ladders.end(), [&](const Ladder* ladder) {
+  const auto is_found = [&](const std::string& glob) {
+    return std::any_of(ladders.begin(), ladders.end(), [&](const Ladder* ladder) {
       return std::any_of(ladder->rungs.begin(), ladder->rungs.end(),
                          [&](const Rung& rung) { return matches(glob, rung.name); });
     });
-    if (found) continue;
+  };
+  for (const std::string& glob : options.rungs) {
+    if (is_found(glob)) continue;
+    bool was_found = false;
+    for (const RenamedRung& renamed : renamed_rungs()) {
+      if (!matches(glob, renamed.name) || !is_found(renamed.now)) continue;
+      say_renamed(renamed);
+      globs_.push_back(renamed.now);
+      was_found = true;
+    }
+    if (was_found) continue;
     throw BadInput(text("rung = ", glob, ": matches no rung of ",
                         ladders.size() == 1 ? "the ladder " + ladders.front()->name : "any ladder",
                         hint(glob, ladders)));

@@ -59,7 +59,7 @@ using Declined = std::optional<std::string>;
 /// What a rung's file provides: functions of its ladder's Problem, and of its arrays A. It can be
 /// called as if it was the function itself:
 ///
-///     direct_tiled(problem, {x, weights, bias, y}, {stream, workspace});
+///     direct/tiled(problem, {x, weights, bias, y}, {stream, workspace});
 template <class A>
 struct Implementation {
   using Problem = typename A::Problem;  ///< The ladder's.

@@ -158,6 +158,17 @@ struct Rung {
   bool is_cuda() const { return source.ends_with(".cu"); }
 };
 
+/// The folder of a ladder's rungs, "cuda_optimized/conv2d" of cuda_optimized/conv2d/direct/tiled.
+inline std::string folder_of(const Rung& rung) {
+  return rung.name.substr(0, rung.name.find('/', rung.name.find('/') + 1));
+}
+
+/// The folder below it that a rung of a large ladder lies in: "direct"; else empty.
+inline std::string family_of(const Rung& rung) {
+  const std::size_t begin = folder_of(rung).size() + 1, end = rung.name.rfind('/');
+  return end < begin ? std::string() : rung.name.substr(begin, end - begin);
+}
+
 /// A ladder: one operation, and all its rungs: its spines, the alternatives, the advanced rungs.
 struct Ladder {
   std::string name;                        ///< As on the command line: "conv2d".

@@ -151,7 +151,7 @@ def climb(Picture, run, ladder, problem, order):
     for index, rung in enumerate(rungs):
         y = top + (index + 0.5) * step
         mine = sorted((row for row in rows if row["rung"] == rung), key=lambda row: -row["median_us"])
-        p.text(left - 8, y + 4, rung.rsplit("/", 1)[1], "note", "end")
+        p.text(left - 8, y + 4, rung.split("/", 2)[2], "note", "end")
         for row in mine:
             x = x_of(row["median_us"])
             dot(x, y, COLOURS[row["dtype"]], f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}")

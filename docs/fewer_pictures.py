@@ -46,7 +46,7 @@ def times(filter_size, channels):
 
 
 def way_of(rung):
-    name = rung.rsplit("/", 1)[1]
+    name = rung.split("/", 2)[2]
     return "Winograd" if name.startswith("winograd") else "Fourier" if name.startswith("fft") else "definition"
 
 

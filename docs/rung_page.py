@@ -24,8 +24,8 @@ def page_id(rung):
 
 
 def short_name(rung):
-    """`direct_tiled` of cuda_optimized/conv2d/direct_tiled."""
-    return rung.rsplit("/", 1)[1]
+    """`direct/tiled` of cuda_optimized/conv2d/direct/tiled."""
+    return rung.split("/", 2)[2]
 
 
 def split_source(text):
@@ -235,7 +235,8 @@ class RungPages:
 
         def replace(match):
             name = match.group(0)
-            for candidate in (name, f"{folder}/{name}"):
+            ladder_folder = "/".join(folder.split("/")[:2])  # names begin there, or in the rung's own folder
+            for candidate in (name, f"{folder}/{name}", f"{ladder_folder}/{name}"):
                 if candidate in sources:
                     return self.pages.link(sources[candidate], name)
             return name
@@ -293,7 +294,8 @@ class RungPages:
 
     def notebook(self, rung, folder):
         """What was tried and measured, from docs/ladders."""
-        ladder, name = rung.split("/")[1:]
+        _, ladder, name = rung.split("/", 2)
+        name = name.replace("/", "_")
         path = self.pages.root / "docs" / "ladders" / ladder / f"{name}.md"
         if not path.exists() or self.pages.notebook_owner(ladder, name) != rung:
             return []

@@ -24,11 +24,11 @@ LAYERS = {"sweep-64-subm3": "sweep", "large-64-subm3": "large sweep"}
 TOGETHER = {
     "implicit_gemm": ("coordinates", 32),
     "implicit_gemm_sorted": ("sorted", 32),
-    "implicit_gemm_split": ("split", 32),
+    "implicit_gemm_split_masks": ("split", 32),
     "implicit_gemm_cp_async": ("split", 16),
     "implicit_gemm_mma": ("sorted", 32),
     "implicit_gemm_wgmma": ("sorted", 128),
-    "implicit_gemm_producers": ("sorted", 128),
+    "implicit_gemm_warp_specialized": ("sorted", 128),
 }
 
 

@@ -27,7 +27,7 @@ int main(int count, char** words) try {
   cudaStreamCreate(&stream);
   float* const x = on_device(picture.planes, stream);
   float* const y = on_device(picture.planes, stream);
-  convladder::PLACE::cuda_optimized::conv2d::depthwise(
+  convladder::PLACE::cuda_optimized::conv2d::depthwise_nchw(
       problem, {.x = x, .weights = on_device(weights, stream), .y = y}, {.stream = stream});
   cudaMemcpyAsync(picture.planes.data(), y, picture.planes.size() * sizeof(float),
                   cudaMemcpyDeviceToHost, stream);

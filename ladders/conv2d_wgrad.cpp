@@ -17,25 +17,27 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                           "definition: one sum for each weight and each bias"),
                   CUDA_ROW(cuda_naive, conv2d_wgrad, gather, "cpu_reference/conv2d_wgrad/direct",
                            "naive CUDA, gather: one thread per weight sums over all outputs"),
-                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm,
-                           "cuda_naive/conv2d_wgrad/gather",
-                           "implicit GEMM: columns are gathered, not stored; 8 x 8 accumulators "
-                           "per thread"),
-                  CUDA_ROW(
-                      cuda_optimized, conv2d_wgrad, implicit_gemm_split_k,
-                      "cuda_optimized/conv2d_wgrad/implicit_gemm",
+                  CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, register_tile,
+                              "cuda_naive/conv2d_wgrad/gather",
+                              "implicit GEMM: columns are gathered, not stored; 8 x 8 accumulators "
+                              "per thread"),
+                  CUDA_ROW_IN(
+                      cuda_optimized, conv2d_wgrad, implicit_gemm, split_k,
+                      "cuda_optimized/conv2d_wgrad/implicit_gemm/register_tile",
                       "split-K: the long sums are split over blocks and added in a fixed order"),
-                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async,
-                           "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k",
-                           "cp.async pipeline: pixels are decoded once per block"),
-                  needs("sm_80", tf32(Tf32::operands,
-                                      CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32,
-                                               "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
-                                               "tensor cores: mma.sync in TF32 on NHWC, split-K"))),
-                  needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_16bit,
-                                           "cuda_optimized/conv2d_wgrad/implicit_gemm_mma_tf32",
-                                           "half precision with wgmma: x and dy are read "
-                                           "transposed, in their own layout (fp16, bf16)")),
+                  CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, cp_async,
+                              "cuda_optimized/conv2d_wgrad/implicit_gemm/split_k",
+                              "cp.async pipeline: pixels are decoded once per block"),
+                  needs("sm_80",
+                        tf32(Tf32::operands,
+                             CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, mma_tf32,
+                                         "cuda_optimized/conv2d_wgrad/implicit_gemm/cp_async",
+                                         "tensor cores: mma.sync in TF32 on NHWC, split-K"))),
+                  needs("sm_90a",
+                        CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, warp_specialized,
+                                    "cuda_optimized/conv2d_wgrad/implicit_gemm/mma_tf32",
+                                    "half precision with wgmma: x and dy are read "
+                                    "transposed, in their own layout (fp16, bf16)")),
               }),
           alternatives({
               CPU_ROW(cpu_reference, conv2d_wgrad, im2col_gemm, "cpu_reference/conv2d_wgrad/direct",
@@ -54,37 +56,41 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                            "Winograd F(3 x 3, 2 x 2): 16 GEMMs between two transform kernels")),
               CUDA_ROW(cuda_optimized, conv2d_wgrad, im2col_gemm, "cuda_naive/conv2d_wgrad/gather",
                        "im2col and tiled GEMM; db by a reduction in shared memory"),
-              CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise, "cuda_naive/conv2d_wgrad/gather",
-                       "depthwise: one block per filter, all accumulators in registers"),
-              CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise_nhwc,
-                       "cuda_optimized/conv2d_wgrad/depthwise",
-                       "depthwise NHWC: a thread accumulates four channels in registers"),
-              CUDA_ROW(cuda_optimized, conv2d_wgrad, depthwise_nhwc_tiles,
-                       "cuda_optimized/conv2d_wgrad/depthwise_nhwc",
-                       "depthwise NHWC: x is staged in shared memory and dy in registers, loaded "
-                       "together"),
+              CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, depthwise, nchw,
+                          "cuda_naive/conv2d_wgrad/gather",
+                          "depthwise: one block per filter, all accumulators in registers"),
+              CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, depthwise, nhwc,
+                          "cuda_optimized/conv2d_wgrad/depthwise/nchw",
+                          "depthwise NHWC: a thread accumulates four channels in registers"),
+              CUDA_ROW_IN(
+                  cuda_optimized, conv2d_wgrad, depthwise, nhwc_tiled,
+                  "cuda_optimized/conv2d_wgrad/depthwise/nhwc",
+                  "depthwise NHWC: x is staged in shared memory and dy in registers, loaded "
+                  "together"),
           }),
           advanced({
               needs("sm_90a",
-                    winograd(
-                        4, tf32(Tf32::parts,
-                                CUDA_ROW(cuda_optimized, conv2d_wgrad, winograd_3xtf32,
-                                         "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async",
+                    winograd(4, tf32(Tf32::parts,
+                                     CUDA_ROW_IN(
+                                         cuda_optimized, conv2d_wgrad, winograd, 3xtf32,
+                                         "cuda_optimized/conv2d_wgrad/implicit_gemm/cp_async",
                                          "Winograd F(3 x 3, 4 x 4) on tensor cores, in 3xTF32")))),
-              needs("sm_90a", CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_nine_taps,
-                                       "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
-                                       "halo-tile reuse: a block accumulates all nine taps, each "
-                                       "pixel is loaded once")),
               needs("sm_90a",
-                    CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_cluster_sums,
-                             "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
-                             "cluster reduction: blocks add their accumulators in distributed "
-                             "shared memory before any store")),
+                    CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, hopper, halo_tile,
+                                "cuda_optimized/conv2d_wgrad/implicit_gemm/warp_specialized",
+                                "halo-tile reuse: a block accumulates all nine taps, each "
+                                "pixel is loaded once")),
+              needs("sm_90a",
+                    CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, hopper, cluster_reduction,
+                                "cuda_optimized/conv2d_wgrad/hopper/halo_tile",
+                                "cluster reduction: blocks add their accumulators in distributed "
+                                "shared memory before any store")),
               needs(
                   "sm_90a",
-                  CUDA_ROW(cuda_optimized, conv2d_wgrad, implicit_gemm_wgmma_pixel_shares,
-                           "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit",
-                           "1 x 1, split-K: each SM owns a tile of dw and a share of the pixels")),
+                  CUDA_ROW_IN(
+                      cuda_optimized, conv2d_wgrad, hopper, split_k_1x1,
+                      "cuda_optimized/conv2d_wgrad/implicit_gemm/warp_specialized",
+                      "1 x 1, split-K: each SM owns a tile of dw and a share of the pixels")),
           }),
       })};
 }

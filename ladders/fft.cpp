@@ -24,12 +24,12 @@ convladder::Ladder convladder::fft_ladder() {
                            "one kernel per pass, one thread per butterfly: log2 L trips through "
                            "global memory"),
                   CUDA_ROW(
-                      cuda_optimized, fft, shared, "cuda_optimized/fft/passes",
+                      cuda_optimized, fft, shared_memory, "cuda_optimized/fft/passes",
                       "shared memory: all passes in one kernel, a block keeps its lines on chip"),
-                  CUDA_ROW(cuda_optimized, fft, registers, "cuda_optimized/fft/shared",
+                  CUDA_ROW(cuda_optimized, fft, radix8, "cuda_optimized/fft/shared_memory",
                            "register radix 8: a thread holds eight points and does three radix-2 "
                            "passes between exchanges"),
-                  CUDA_ROW(cuda_optimized, fft, sixteen_points, "cuda_optimized/fft/registers",
+                  CUDA_ROW(cuda_optimized, fft, radix16, "cuda_optimized/fft/radix8",
                            "register radix 16: 4096 = 16 x 16 x 16 points take two exchanges "
                            "instead of three"),
               }),
@@ -45,17 +45,17 @@ convladder::Ladder convladder::fft_ladder() {
               chirp(CPU_ROW(cpu_reference, fft, bluestein, "cpu_reference/fft/dft",
                             "Bluestein: any length, as a convolution with a chirp by transforms of "
                             "a power of two")),
-              CUDA_ROW(cuda_optimized, fft, real_pairs, "cuda_optimized/fft/registers",
+              CUDA_ROW(cuda_optimized, fft, real_pairs, "cuda_optimized/fft/radix8",
                        "real FFT: two real lines as one complex line, separated by one "
                        "shared-memory exchange of half the points"),
               CUDA_ROW(cuda_optimized, fft, real_pairs_inverse, "cuda_optimized/fft/real_pairs",
                        "inverse real FFT: two half spectra are combined by half an exchange and "
                        "transformed back"),
-              CUDA_ROW(cuda_optimized, fft, plane, "cuda_optimized/fft/registers",
+              CUDA_ROW(cuda_optimized, fft, plane, "cuda_optimized/fft/radix8",
                        "small 2-D FFT: a plane is one line in shared memory"),
-              CUDA_ROW(cuda_optimized, fft, warp, "cuda_optimized/fft/shared",
+              CUDA_ROW(cuda_optimized, fft, warp, "cuda_optimized/fft/shared_memory",
                        "warp FFT: short lines stay in a warp, lanes exchange points by shuffles"),
-              CUDA_ROW(cuda_optimized, fft, four_step, "cuda_optimized/fft/registers",
+              CUDA_ROW(cuda_optimized, fft, four_step, "cuda_optimized/fft/radix8",
                        "four-step FFT: long lines as matrices; columns, twiddle factors, rows"),
               CUDA_ROW(cuda_optimized, fft, rows_and_columns, "cuda_optimized/fft/four_step",
                        "large 2-D FFT: the two kernels of four_step without twiddle factors "

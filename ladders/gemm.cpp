@@ -36,49 +36,49 @@ convladder::Ladder convladder::gemm_ladder() {
                   CUDA_ROW(cuda_optimized, gemm, cp_async, "cuda_optimized/gemm/double_buffered",
                            "cp.async pipeline: several stages are copied asynchronously, past the "
                            "registers"),
-                  needs(
-                      "sm_80",
-                      tf32(Tf32::operands,
-                           CUDA_ROW(cuda_optimized, gemm, mma_tf32, "cuda_optimized/gemm/cp_async",
-                                    "tensor cores: mma.sync with operands rounded to TF32"))),
                   needs("sm_80",
-                        CUDA_ROW(cuda_optimized, gemm, mma_16bit, "cuda_optimized/gemm/mma_tf32",
+                        tf32(Tf32::operands,
+                             CUDA_ROW_IN(cuda_optimized, gemm, tf32, mma,
+                                         "cuda_optimized/gemm/cp_async",
+                                         "tensor cores: mma.sync with operands rounded to TF32"))),
+                  needs("sm_80",
+                        CUDA_ROW(cuda_optimized, gemm, mma_16bit, "cuda_optimized/gemm/tf32/mma",
                                  "mma.sync in half precision (fp16, bf16); ldmatrix transposes b")),
                   needs("sm_90a",
                         tf32(Tf32::operands,
-                             CUDA_ROW(cuda_optimized, gemm, wgmma_tf32,
-                                      "cuda_optimized/gemm/mma_tf32",
-                                      "TMA, wgmma, warp specialization: a producer warp fills a "
-                                      "ring of stages, persistent blocks multiply (TF32)"))),
-                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_16bit,
-                                           "cuda_optimized/gemm/wgmma_tf32",
-                                           "TMA and wgmma in half precision: b is read row-major, "
-                                           "without repacking (fp16, bf16)")),
-                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_tma_store,
-                                           "cuda_optimized/gemm/wgmma_16bit",
-                                           "TMA store: c is stored from a staging buffer while the "
-                                           "next tile is computed")),
-                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_registers,
-                                           "cuda_optimized/gemm/wgmma_tma_store",
-                                           "register reallocation: setmaxnreg moves registers from "
-                                           "the producer to the consumer warpgroups")),
+                             CUDA_ROW_IN(cuda_optimized, gemm, tf32, wgmma,
+                                         "cuda_optimized/gemm/tf32/mma",
+                                         "TMA, wgmma, warp specialization: a producer warp fills a "
+                                         "ring of stages, persistent blocks multiply (TF32)"))),
                   needs("sm_90a",
-                        CUDA_ROW(cuda_optimized, gemm, wgmma_epilogue,
-                                 "cuda_optimized/gemm/wgmma_registers",
+                        CUDA_ROW(cuda_optimized, gemm, persistent, "cuda_optimized/gemm/tf32/wgmma",
+                                 "TMA and wgmma in half precision: b is read row-major, "
+                                 "without repacking (fp16, bf16)")),
+                  needs("sm_90a",
+                        CUDA_ROW(cuda_optimized, gemm, tma_store, "cuda_optimized/gemm/persistent",
+                                 "TMA store: c is stored from a staging buffer while the "
+                                 "next tile is computed")),
+                  needs("sm_90a",
+                        CUDA_ROW(cuda_optimized, gemm, setmaxnreg, "cuda_optimized/gemm/tma_store",
+                                 "register reallocation: setmaxnreg moves registers from "
+                                 "the producer to the consumer warpgroups")),
+                  needs("sm_90a",
+                        CUDA_ROW(cuda_optimized, gemm, fused_epilogue,
+                                 "cuda_optimized/gemm/setmaxnreg",
                                  "fused epilogue: bias and ReLU on the accumulators in registers")),
-                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_low_tiles,
-                                           "cuda_optimized/gemm/wgmma_epilogue",
-                                           "small problems: tiles of 64 rows for one consumer "
-                                           "warpgroup, and a short prologue")),
+                  needs("sm_90a", CUDA_ROW_IN(cuda_optimized, gemm, hopper, small_tiles,
+                                              "cuda_optimized/gemm/fused_epilogue",
+                                              "small problems: tiles of 64 rows for one consumer "
+                                              "warpgroup, and a short prologue")),
                   needs("sm_90a",
-                        CUDA_ROW(cuda_optimized, gemm, wgmma_late_store,
-                                 "cuda_optimized/gemm/wgmma_low_tiles",
+                        CUDA_ROW(cuda_optimized, gemm, overlapped_epilogue,
+                                 "cuda_optimized/gemm/hopper/small_tiles",
                                  "overlapped epilogue: a finished tile waits in registers and is "
                                  "stored during the next tile's first steps")),
-                  needs("sm_90a",
-                        CUDA_ROW(cuda_optimized, gemm, wgmma_clusters,
-                                 "cuda_optimized/gemm/wgmma_epilogue",
-                                 "clusters: two blocks share a tile of b by TMA multicast")),
+                  needs(
+                      "sm_90a",
+                      CUDA_ROW(cuda_optimized, gemm, clusters, "cuda_optimized/gemm/fused_epilogue",
+                               "clusters: two blocks share a tile of b by TMA multicast")),
               }),
           alternatives({
               CPU_ROW(
@@ -93,51 +93,60 @@ convladder::Ladder convladder::gemm_ladder() {
               CUDA_ROW(cuda_optimized, gemm, stream_k, "cuda_optimized/gemm/split_k",
                        "stream-K: each block gets the same number of k-steps, wherever tiles begin "
                        "and end"),
-              needs("sm_80",
-                    tf32(Tf32::parts,
-                         CUDA_ROW(cuda_optimized, gemm, mma_3xtf32, "cuda_optimized/gemm/mma_tf32",
-                                  "3xTF32: FP32 accuracy from tensor cores, each operand is split "
-                                  "into two TF32 parts"))),
+              needs(
+                  "sm_80",
+                  tf32(Tf32::parts,
+                       CUDA_ROW_IN(cuda_optimized, gemm, tf32, mma_3xtf32,
+                                   "cuda_optimized/gemm/tf32/mma",
+                                   "3xTF32: FP32 accuracy from tensor cores, each operand is split "
+                                   "into two TF32 parts"))),
           }),
           advanced({
-              needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_early_launch,
-                                       "cuda_optimized/gemm/wgmma_late_store",
-                                       "programmatic dependent launch (PDL): a GEMM starts while "
-                                       "the kernel before it ends")),
+              needs("sm_90a",
+                    CUDA_ROW_IN(cuda_optimized, gemm, hopper, pdl,
+                                "cuda_optimized/gemm/overlapped_epilogue",
+                                "programmatic dependent launch (PDL): a GEMM starts while "
+                                "the kernel before it ends")),
               needs(
                   "sm_90a",
-                  CUDA_ROW(
-                      cuda_optimized, gemm, wgmma_last_round, "cuda_optimized/gemm/wgmma_low_tiles",
+                  CUDA_ROW_IN(
+                      cuda_optimized,
+                      gemm, hopper,
+                      split_k_tail,
+                      "cuda_optimized/gemm/hopper/small_tiles",
                       "split-K tail: the tiles of a nearly empty last wave are split along k")),
-              needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_pingpong,
-                                       "cuda_optimized/gemm/wgmma_clusters",
-                                       "ping-pong: one consumer warpgroup stores its tile while "
-                                       "the other multiplies")),
-              needs("sm_90a",
-                    tf32(Tf32::operands, CUDA_ROW(cuda_optimized, gemm, wgmma_tf32_swapped,
-                                                  "cuda_optimized/gemm/wgmma_tf32",
-                                                  "swap-AB in TF32: c^T = b^T a^T with operand A "
-                                                  "from registers, without repacking"))),
-              needs("sm_90a",
-                    tf32(Tf32::parts,
-                         CUDA_ROW(cuda_optimized, gemm, wgmma_3xtf32,
-                                  "cuda_optimized/gemm/wgmma_tf32_swapped",
-                                  "3xTF32 with wgmma: FP32 accuracy; wgmma ignores the low bits, "
-                                  "so the unsplit tile of a serves as its high part"))),
+              needs("sm_90a", CUDA_ROW_IN(cuda_optimized, gemm, hopper, ping_pong,
+                                          "cuda_optimized/gemm/clusters",
+                                          "ping-pong: one consumer warpgroup stores its tile while "
+                                          "the other multiplies")),
+              needs("sm_90a", tf32(Tf32::operands,
+                                   CUDA_ROW_IN(cuda_optimized, gemm, tf32, swap_ab,
+                                               "cuda_optimized/gemm/tf32/wgmma",
+                                               "swap-AB in TF32: c^T = b^T a^T with operand A "
+                                               "from registers, without repacking"))),
               needs(
                   "sm_90a",
-                  CUDA_ROW(
-                      cuda_optimized, gemm, wgmma_fp8, "cuda_optimized/gemm/wgmma_tf32",
+                  tf32(Tf32::parts,
+                       CUDA_ROW_IN(cuda_optimized, gemm, tf32, wgmma_3xtf32,
+                                   "cuda_optimized/gemm/tf32/swap_ab",
+                                   "3xTF32 with wgmma: FP32 accuracy; wgmma ignores the low bits, "
+                                   "so the unsplit tile of a serves as its high part"))),
+              needs(
+                  "sm_90a",
+                  CUDA_ROW_IN(
+                      cuda_optimized, gemm, fp8, wgmma, "cuda_optimized/gemm/tf32/wgmma",
                       "FP8 wgmma: each stage's partial result is promoted into FP32 accumulators")),
-              needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_registers,
-                                       "cuda_optimized/gemm/wgmma_fp8",
-                                       "FP8 with taller tiles: two groups of 64 rows use the same "
-                                       "stage accumulators in turns")),
+              needs("sm_90a",
+                    CUDA_ROW_IN(cuda_optimized, gemm, fp8, taller_tiles,
+                                "cuda_optimized/gemm/fp8/wgmma",
+                                "FP8 with taller tiles: two groups of 64 rows use the same "
+                                "stage accumulators in turns")),
               needs(
                   "sm_90a",
-                  CUDA_ROW(cuda_optimized, gemm, wgmma_fp8_three,
-                           "cuda_optimized/gemm/wgmma_fp8_registers",
-                           "FP8 with three consumer warpgroups: one promotes while two multiply")),
+                  CUDA_ROW_IN(
+                      cuda_optimized, gemm, fp8, three_consumers,
+                      "cuda_optimized/gemm/fp8/taller_tiles",
+                      "FP8 with three consumer warpgroups: one promotes while two multiply")),
           }),
       })};
   for (Rung& rung : ladder.rungs) rung = in_batches(std::move(rung));

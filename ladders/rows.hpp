@@ -7,7 +7,9 @@
 /// CPU_ROW or CUDA_ROW.
 #pragma once
 
+#include <algorithm>
 #include <initializer_list>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -44,6 +46,14 @@
   ::convladder::cuda_row(#folder "/" #ladder "/" #rung,                         \
                          RUNG_CODE(convladder::emulated, folder, ladder, rung), \
                          GPU_CODE(::convladder::gpu::folder::ladder::rung), __VA_ARGS__)
+
+/// The same for a CUDA rung in a family's folder: `<folder>/<ladder>/<family>/<rung>.cu` defines
+/// the constant `<family>_<rung>`.
+#define CUDA_ROW_IN(folder, ladder, family, rung, ...)                                     \
+  ::convladder::cuda_row(#folder "/" #ladder "/" #family "/" #rung,                        \
+                         RUNG_CODE(convladder::emulated, folder, ladder, family##_##rung), \
+                         GPU_CODE(::convladder::gpu::folder::ladder::family##_##rung),     \
+                         __VA_ARGS__)
 
 namespace convladder {
 
@@ -89,16 +99,29 @@ inline std::vector<Rung> spine(const char* part, std::vector<Rung> rungs) {
   return rungs;
 }
 
+/// Rungs off the spines, family by family, in the order in which families first occur.
+inline std::vector<Rung> off_the_spines(Level level, std::vector<Rung> rungs) {
+  std::vector<std::string> families;
+  const auto place_of = [&](const Rung& rung) {
+    return std::find(families.begin(), families.end(), family_of(rung)) - families.begin();
+  };
+  for (Rung& rung : rungs) {
+    rung.level = level;
+    if (place_of(rung) == std::ssize(families)) families.push_back(family_of(rung));
+  }
+  std::stable_sort(rungs.begin(), rungs.end(),
+                   [&](const Rung& a, const Rung& b) { return place_of(a) < place_of(b); });
+  return rungs;
+}
+
 /// Other techniques at the level of the spine.
 inline std::vector<Rung> alternatives(std::vector<Rung> rungs) {
-  for (Rung& rung : rungs) rung.level = Level::alternative;
-  return rungs;
+  return off_the_spines(Level::alternative, std::move(rungs));
 }
 
 /// Refinements for few GPUs.
 inline std::vector<Rung> advanced(std::vector<Rung> rungs) {
-  for (Rung& rung : rungs) rung.level = Level::advanced;
-  return rungs;
+  return off_the_spines(Level::advanced, std::move(rungs));
 }
 
 /// The rungs of a ladder: of each of these groups.

@@ -45,7 +45,7 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                                  "tensor cores: mma.sync on gathered tiles of mask-sorted rows"))),
                   needs("sm_90a",
                         tf32(Tf32::operands,
-                             CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers,
+                             CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_warp_specialized,
                                       "cuda_optimized/sparse_conv/implicit_gemm_mma",
                                       "warp specialization: producer warps gather, consumer "
                                       "warpgroups multiply"))),
@@ -62,10 +62,10 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                        "fetch-on-demand: gather, GEMM and scatter in one kernel, with atomics",
                        /*deterministic=*/false),
               CUDA_ROW(
-                  cuda_optimized, sparse_conv, implicit_gemm_split,
+                  cuda_optimized, sparse_conv, implicit_gemm_split_masks,
                   "cuda_optimized/sparse_conv/implicit_gemm_sorted",
                   "split masks: two passes over half of the taps, each with its own row order"),
-              needs("sm_80", CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_fragments,
+              needs("sm_80", CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_direct_fragments,
                                       "cuda_optimized/sparse_conv/implicit_gemm_mma",
                                       "few channels: rows are loaded from global memory directly "
                                       "into mma fragments")),
@@ -77,8 +77,8 @@ convladder::Ladder convladder::sparse_conv_ladder() {
                                                   "wgmma on gathered tiles in shared memory"))),
               needs("sm_90a",
                     tf32(Tf32::operands,
-                         CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_producers_sorted,
-                                  "cuda_optimized/sparse_conv/implicit_gemm_producers",
+                         CUDA_ROW(cuda_optimized, sparse_conv, implicit_gemm_fused_sort,
+                                  "cuda_optimized/sparse_conv/implicit_gemm_warp_specialized",
                                   "fused sort: unsorted tables are sorted in segments by the "
                                   "launch that packs the weights"))),
           }),

@@ -35,7 +35,7 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
                               "tensor cores: mma.sync reads the transposed weights as operand B"))),
                   needs("sm_90a",
                         tf32(Tf32::operands,
-                             CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers,
+                             CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_warp_specialized,
                                       "cuda_optimized/sparse_dgrad/implicit_gemm_mma",
                                       "warp specialization: producer warps gather, consumer "
                                       "warpgroups multiply; weights in their own layout"))),
@@ -55,8 +55,8 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
           advanced({
               needs("sm_90a",
                     tf32(Tf32::operands,
-                         CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_producers_sorted,
-                                  "cuda_optimized/sparse_dgrad/implicit_gemm_producers",
+                         CUDA_ROW(cuda_optimized, sparse_dgrad, implicit_gemm_fused_sort,
+                                  "cuda_optimized/sparse_dgrad/implicit_gemm_warp_specialized",
                                   "fused sort: unsorted tables are sorted in segments by the "
                                   "launch that packs the weights"))),
           }),

@@ -43,7 +43,7 @@ Row row_of_rung(const std::string& rung, const std::string& problem,
 }
 
 const std::string kDirect = "cuda_naive/conv2d/direct";
-const std::string kTiled = "cuda_optimized/conv2d/direct_tiled";
+const std::string kTiled = "cuda_optimized/conv2d/direct/tiled";
 
 const Row* find(const Run& run, const std::string& rung, const std::string& problem,
                 const std::string& l2 = "warm") {

@@ -5,13 +5,13 @@
 
 #include <vector>
 
-/// What row_exclusive_sums() (cuda_optimized/rulebook/block_sum.cuh) makes of a table.
+/// What row_exclusive_sums() (cuda_optimized/rulebook/shared/block_sum.cuh) makes of a table.
 struct RowSums {
   std::vector<int> sums;    ///< [rows][columns]
   std::vector<int> totals;  ///< [rows]
 };
 
-/// What the parts of pairs (cuda_optimized/sparse_wgrad/pair_parts.cuh) add up to.
+/// What the parts of pairs (cuda_optimized/sparse_wgrad/shared/pair_parts.cuh) add up to.
 struct PairSums {
   int slabs = 0;               ///< Into so many the pairs were cut.
   std::vector<int> seen;       ///< By pair: how many parts have it,

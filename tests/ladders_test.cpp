@@ -15,7 +15,7 @@
 #include "core/device.hpp"
 #include "core/problem.hpp"
 #include "core/rung.hpp"
-#include "ladders/removed_rungs.hpp"
+#include "ladders/earlier_rungs.hpp"
 #include "tests/problems.hpp"
 
 namespace convladder::testing {
@@ -140,6 +140,26 @@ TEST_CASE("a removed rung is none, the one to use instead is, and the docs list 
   for (std::size_t at = text.find("| `c"); at != std::string::npos; at = text.find("| `c", at + 1))
     ++rows;
   CHECK(rows == removed_rungs().size());
+}
+
+TEST_CASE("a renamed rung has one present name, and the docs list both") {
+  std::set<std::string> names, earlier;
+  for (const Ladder& ladder : ladders())
+    for (const Rung& rung : ladder.rungs) names.insert(rung.name);
+  std::ifstream file(std::filesystem::path(CONVLADDER_SOURCE_DIR) / "docs/other_names.md");
+  std::stringstream docs;
+  docs << file.rdbuf();
+  const std::string text = docs.str().substr(docs.str().find("{#renamed_rungs}"));
+  for (const RenamedRung& renamed : renamed_rungs()) {
+    CAPTURE(renamed.name);
+    CHECK(!names.contains(renamed.name));
+    CHECK(earlier.insert(renamed.name).second);
+    CHECK(names.contains(renamed.now));
+    const std::size_t row = text.find("| `" + renamed.name + "` | ");
+    REQUIRE(row != std::string::npos);
+    const std::string columns = text.substr(row, text.find('\n', row) - row);
+    CHECK(columns.find('"' + renamed.now + '"') != std::string::npos);
+  }
 }
 
 TEST_CASE("spines come first in their order before alternatives and advanced rungs") {

@@ -34,7 +34,7 @@ SparseCase corners_of(const RulebookProblem& book) {
 // Where hash tables look first. Written once more: a planted bug for each tells when these are no
 // longer the rungs' own, and sites with these keys no longer fill the last places.
 
-/// cuda_optimized/rulebook/site_hash.cuh: the bucket of a key, of 2^(bits - 2).
+/// cuda_optimized/rulebook/shared/site_hash.cuh: the bucket of a key, of 2^(bits - 2).
 std::uint32_t bucket_in_site_hash(std::uint64_t key, int bits) {
   std::uint32_t mixed = static_cast<std::uint32_t>(key) * 0x9e3779b1u +
                         static_cast<std::uint32_t>(key >> 32) * 0x85ebca6bu;
@@ -42,13 +42,13 @@ std::uint32_t bucket_in_site_hash(std::uint64_t key, int bits) {
   return (mixed * 0xc2b2ae35u) >> (34 - bits);
 }
 
-/// cuda_optimized/rulebook/run_table.cuh: the place of a run of 32 cells.
+/// cuda_optimized/rulebook/shared/run_table.cuh: the place of a run of 32 cells.
 std::uint32_t place_in_run_table(std::uint64_t run, std::uint32_t capacity) {
   const std::uint64_t hash = static_cast<std::uint32_t>(run) * 2654435769u;
   return static_cast<std::uint32_t>(hash * capacity >> 32);
 }
 
-/// cuda_optimized/rulebook/hash_set_of_outputs.cu: the slot of a key.
+/// cuda_optimized/rulebook/strided/hash_set.cu: the slot of a key.
 std::uint64_t slot_in_set(std::uint64_t key, std::uint64_t slots) {
   key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9u;
   key = (key ^ key >> 27) * 0x94d049bb133111ebu;
@@ -141,8 +141,9 @@ void add_large_grids(std::vector<NamedSites>& list) {
     add("2^31 cells", mode, {{2048, 1024, 1024}});
   }
   // Up to here they have a word for each run of 32 cells, if sites are in order.
-  const std::vector<std::string> kRunGrids = {"cuda_optimized/rulebook/fused",
-                                              "cuda_optimized/rulebook/mirrored_lists"};
+  const std::vector<std::string> kRunGrids = {
+      "cuda_optimized/rulebook/submanifold/cooperative_launch",
+      "cuda_optimized/rulebook/submanifold/mirrored_lists"};
   for (const auto& [name, extent] :
        {std::pair{"2^28 cells", 512}, {"2^28 cells and a line", 513}}) {
     RulebookProblem book = book_of(kSubm, 3, {{extent, 1024, 512}}, every_axis(3));
@@ -192,8 +193,9 @@ void add_many_tiles(std::vector<NamedSites>& list) {
     list.back().rungs = std::move(rungs);
   };
   add(kSubm, 1024 * 256 + 1,
-      {"cuda_optimized/rulebook/mirrored_lists", "cuda_optimized/rulebook/lists_of_bricks"});
-  add(kStrided, 1024 * 128 + 1, {"cuda_optimized/rulebook/lists_of_inputs"});
+      {"cuda_optimized/rulebook/submanifold/mirrored_lists",
+       "cuda_optimized/rulebook/submanifold/brick_lists"});
+  add(kStrided, 1024 * 128 + 1, {"cuda_optimized/rulebook/strided/input_lists"});
 }
 
 /// What rungs of the rulebook choose by: the kernel's sides and dilation, the rows' order, and how
@@ -230,7 +232,8 @@ void add_choices(std::vector<NamedSites>& list) {
   const auto crowd = [&](const std::string& name, const RulebookProblem& book, int sites) {
     add(name, random_case(book, sites, dice));
     list.back().once = true;
-    list.back().rungs = {"cuda_optimized/rulebook/fused", "cuda_optimized/rulebook/paged_bit_grid"};
+    list.back().rungs = {"cuda_optimized/rulebook/submanifold/cooperative_launch",
+                         "cuda_optimized/rulebook/submanifold/paged_bit_grid"};
   };
   crowd("more rows than resident blocks have threads", line(14000), 12'300);
   crowd("more rows than resident blocks have threads, 3x3x3",
@@ -242,11 +245,11 @@ void add_choices(std::vector<NamedSites>& list) {
                    17'000},
         std::tuple{"many rows in bricks, 7x7", book_of(kSubm, 2, {{100, 100}}, {{7, 7}}), 9'000}}) {
     crowd(name, book, sites);
-    list.back().rungs = {"cuda_optimized/rulebook/paged_bricks",
-                         "cuda_optimized/rulebook/lists_of_bricks"};
+    list.back().rungs = {"cuda_optimized/rulebook/submanifold/paged_bricks",
+                         "cuda_optimized/rulebook/submanifold/brick_lists"};
   }
   crowd("more rows than are sorted in one launch", line(66000), 65'600);
-  list.back().rungs = {"cuda_optimized/rulebook/paged_bricks"};
+  list.back().rungs = {"cuda_optimized/rulebook/submanifold/paged_bricks"};
 }
 
 }  // namespace convladder::testing

@@ -86,8 +86,11 @@ def part_of(output):
 def rung_of(output):
     """The rung whose file a step compiles, such as cuda_optimized/gemm/tiled; None of any other step."""
     match = re.search(r"/rungs_(cpu_reference|cuda_naive|cuda_optimized)_(\w+?)(?:_called)?_objects\.dir/"
-                      r"(?:.*/)?(?:\d+_)?([a-z]\w*)\.cpp\.o$", "/" + output)
-    return None if match is None or re.fullmatch(r"marker_\d+", match[3]) else "/".join(match.groups())
+                      r"(?:.*/)?(?:\d+_(\w+)\.)?(\w+)\.cpp\.o$", "/" + output)
+    if match is None or re.fullmatch(r"marker_\d+", match[4]):
+        return None
+    top, ladder, folder, name = match.groups()  # folder: of a kernel's file, its ladder's or a family's
+    return "/".join([top, ladder, *([folder] if folder not in (None, ladder) else []), name])
 
 
 def test_seconds(costs):
@@ -95,7 +98,7 @@ def test_seconds(costs):
     seconds = {}
     if costs.is_file():
         for line in costs.read_text().splitlines():
-            match = re.fullmatch(r"(\w+/\w+/\w+)\.(?:cpu|emulated)(?:\.identities)? \d+ ([\d.e+-]+)", line)
+            match = re.fullmatch(r"(\w+/\w+/[\w/]+)\.(?:cpu|emulated)(?:\.identities)? \d+ ([\d.e+-]+)", line)
             if match:
                 seconds[match[1]] = seconds.get(match[1], 0.0) + float(match[2])
     return seconds

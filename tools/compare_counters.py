@@ -49,7 +49,7 @@ COUNTERS = {
 }
 # A rung may suit its launches to the device: the emulated one gets as many multiprocessors as the profiled one.
 MULTIPROCESSORS = {"NVIDIA H100 80GB HBM3": 132, "NVIDIA H200": 132}
-# Bytes a lane of the widest load, store or asynchronous copy. What is wider is the copy engine's, whose requests these
+# Bytes a lane of the widest load, store or asynchronous copy. What is wider is TMA's, whose requests these
 # counters of a profiler have not.
 WIDEST = 16
 BYTES_A_TURN = 128  # of the 32 banks

@@ -4,7 +4,7 @@
 _convladder_rungs() {  # ROOT FOLDER...: names of rungs below these folders
   local root=$1
   shift
-  (cd -- "$root" && find "$@" -mindepth 2 -maxdepth 2 \( -name '*.cpp' -o -name '*.cu' \) 2>/dev/null) | sed 's/\.[a-z]*$//'
+  (cd -- "$root" && find "$@" -mindepth 2 -path '*/shared/*' -prune -o \( -name '*.cpp' -o -name '*.cu' \) -print 2>/dev/null) | sed 's/\.[a-z]*$//'
 }
 
 _convladder() {

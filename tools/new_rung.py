@@ -34,13 +34,24 @@ class Trouble(Exception):
 
 
 def named(table, ladder, name):
-    """The folder and the name of the ladder's rung that is called so."""
-    rungs = re.findall(r"C(?:PU|UDA)_ROW\(\s*(\w+),\s*\w+,\s*(\w+),", table)
-    found = [rung for rung in rungs if name in (rung[1], f"{rung[0]}/{ladder}/{rung[1]}")]
+    """The folder and the name of the ladder's rung that is called so: the name below the ladder's folder, "direct/tiled"."""
+    rungs = [(folder, "/".join(filter(None, name))) for folder, *name in re.findall(
+        r"C(?:PU|UDA)_ROW(?:_IN)?\(\s*(\w+),\s*\w+,\s*(?:(\w+),\s*)?(\w+),\s*\"", table)]
+    found = [rung for rung in rungs if name in (rung[1], rung[1].rsplit("/", 1)[-1], f"{rung[0]}/{ladder}/{rung[1]}")]
     if len(found) == 1:
         return found[0]
     known = ", ".join(f"{folder}/{ladder}/{rung}" for folder, rung in (found or rungs))
     raise Trouble(f"after = {name}: must be {'one' if found else 'a rung'} of {known}")
+
+
+def constant(rung):
+    """The C++ constant of a rung: `direct_tiled` of direct/tiled."""
+    return rung[1].replace("/", "_")
+
+
+def words(rung):
+    """How a row of the table names a rung below its ladder, as a regular expression."""
+    return rung[1].replace("/", r",\s*")
 
 
 def skeleton(text, ladder, old, new):
@@ -49,26 +60,26 @@ def skeleton(text, ladder, old, new):
     header = next(i for i, line in enumerate(lines) if not line.startswith("///"))
     code = "".join(lines[header:])
     suffix = re.search(r"@file \S+\.(\w+)", text).group(1)
-    declared = re.search(rf"^(extern const Implementation<\w+> ){old[1]}(?= =)", code, re.MULTILINE)
+    declared = re.search(rf"^(extern const Implementation<\w+> ){constant(old)}(?= =)", code, re.MULTILINE)
     if not declared:
-        raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: has no constant {old[1]} in the usual form; copy it by hand")
+        raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: has no constant {constant(old)} in the usual form; copy it by hand")
     if old[0] != new[0] and f'#include "{old[0]}/' in code:
         raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: is made of what {old[0]} alone may include; copy it by hand")
     public = code[code.rindex("}  // namespace\n", 0, declared.start()):declared.start()] if "namespace {" in code else ""
     if re.search(r"^\w.*\) \{", public, re.MULTILINE):
         raise Trouble(f"after = {old[0]}/{ladder}/{old[1]}: defines functions for other files, too; copy it by hand")
-    code = code[:declared.start()] + declared.group(1) + new[1] + code[declared.end():]
+    code = code[:declared.start()] + declared.group(1) + constant(new) + code[declared.end():]
     code = re.sub(rf"\b{old[0]}::{ladder} \{{", f"{new[0]}::{ladder} {{", code)
     code = re.sub(rf"(namespace .*){old[0]}::{ladder}$", rf"\g<1>{new[0]}::{ladder}", code, flags=re.MULTILINE)
-    return HEADER.format(file=f"{new[1]}.{suffix}", ladder=ladder) + code
+    return HEADER.format(file=f"{new[1].rsplit('/', 1)[-1]}.{suffix}", ladder=ladder) + code
 
 
 def with_declaration(header, ladder, old, new, cuda):
     """The ladder's header with a declaration behind that of the old rung."""
     kind = "CUDA" if cuda else "CPU"
-    arrays = re.search(rf"C(?:PU|UDA)_RUNG\((\w+), {old[0]}, {ladder}, {old[1]}\)\n", header)
+    arrays = re.search(rf"C(?:PU|UDA)_RUNG\((\w+), {old[0]}, {ladder}, {constant(old)}\)\n", header)
     at = arrays.end()
-    return header[:at] + f"{kind}_RUNG({arrays.group(1)}, {new[0]}, {ladder}, {new[1]})\n" + header[at:]
+    return header[:at] + f"{kind}_RUNG({arrays.group(1)}, {new[0]}, {ladder}, {constant(new)})\n" + header[at:]
 
 
 def with_row(table, ladder, old, new, cuda):
@@ -76,10 +87,12 @@ def with_row(table, ladder, old, new, cuda):
     kind = "CUDA" if cuda else "CPU"
     # What a row may be wrapped in has an argument before it: winograd(2, ...), needs("sm_80", ...).
     row = re.search(r"(?m)^( *)((?:\w+\((?:[^()\"]|\"[^\"]*\")*?,?\s*)*)"
-                    rf"C(?:PU|UDA)_ROW\(\s*{old[0]},\s*{ladder},\s*{old[1]},(?:[^\"()]|\"[^\"]*\")*\)", table)
+                    rf"C(?:PU|UDA)_ROW(?:_IN)?\(\s*{old[0]},\s*{ladder},\s*{words(old)},(?:[^\"()]|\"[^\"]*\")*\)", table)
     indent, wrappers = row.group(1), row.group(2)
     end = row.end() + len(re.match(r"\)*", table[row.end():].replace("\n", "")).group(0)[:wrappers.count("(")])
-    fresh = f'{indent}{kind}_ROW({new[0]}, {ladder}, {new[1]}, "{old[0]}/{ladder}/{old[1]}",\n{indent}         "TODO: the one idea, in a line"),'
+    macro = f"{kind}_ROW_IN" if "/" in new[1] else f"{kind}_ROW"
+    path = new[1].replace("/", ", ")
+    fresh = f'{indent}{macro}({new[0]}, {ladder}, {path}, "{old[0]}/{ladder}/{old[1]}",\n{indent}         "TODO: the one idea, in a line"),'
     return table[:end] + ",\n" + fresh + table[end:].removeprefix(",")
 
 
@@ -94,11 +107,12 @@ def write_rung(root, ladder, name, after):
         raise Trouble(f"ladder = {ladder}: must be one of {', '.join(known)}")
     table = path.read_text()
     old = named(table, ladder, after)
-    new = ("cuda_optimized" if old[0] == "cuda_naive" else old[0], name)
+    family = old[1].rpartition("/")[0]
+    new = ("cuda_optimized" if old[0] == "cuda_naive" else old[0], f"{family}/{name}".lstrip("/"))
     source = next(p for p in (root / old[0] / ladder).glob(f"{old[1]}.*") if p.suffix in (".cpp", ".cu"))
-    file = root / new[0] / ladder / (name + source.suffix)
-    if re.search(rf"_ROW\(\s*{new[0]},\s*{ladder},\s*{name},", table) or file.exists():
-        raise Trouble(f"name = {name}: {new[0]}/{ladder}/{name} is there already")
+    file = root / new[0] / ladder / (new[1] + source.suffix)
+    if re.search(rf"_ROW(?:_IN)?\(\s*{new[0]},\s*{ladder},\s*{words(new)},", table) or file.exists():
+        raise Trouble(f"name = {name}: {new[0]}/{ladder}/{new[1]} is there already")
     text = skeleton(source.read_text(), ladder, old, new)
     table = with_row(table, ladder, old, new, source.suffix == ".cu")
     header = path.with_suffix(".hpp")

@@ -25,12 +25,12 @@ const GradientSteps& gradient_steps_of(Where where) {
 }  // namespace
 
 BackboneRungs newest_backbone_rungs() {
-  return {&rung_named("rulebook", "cuda_optimized/rulebook/fused"),
-          &rung_named("rulebook", "cuda_optimized/rulebook/lists_of_bricks"),
-          &rung_named("rulebook", "cuda_optimized/rulebook/gather"),
-          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_fragments"),
-          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_producers_sorted"),
-          &rung_named("sparse_dgrad", "cuda_optimized/sparse_dgrad/implicit_gemm_producers_sorted"),
+  return {&rung_named("rulebook", "cuda_optimized/rulebook/submanifold/cooperative_launch"),
+          &rung_named("rulebook", "cuda_optimized/rulebook/submanifold/brick_lists"),
+          &rung_named("rulebook", "cuda_optimized/rulebook/strided/gather"),
+          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_direct_fragments"),
+          &rung_named("sparse_conv", "cuda_optimized/sparse_conv/implicit_gemm_fused_sort"),
+          &rung_named("sparse_dgrad", "cuda_optimized/sparse_dgrad/implicit_gemm_fused_sort"),
           &rung_named("sparse_wgrad", "cuda_optimized/sparse_wgrad/split_k_wgmma")};
 }
 

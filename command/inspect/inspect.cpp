@@ -144,7 +144,7 @@ int convladder_inspect(const Options& given) {
   if (options.json) json.emplace("json", *options.json);
   if (options.html) html.emplace("html", *options.html);
   if (options.trace) trace.emplace("trace", *options.trace);
-  take_rungs_from(rung->name.substr(0, rung->name.rfind('/')), library);
+  take_rungs_from(folder_of(*rung), library);
 
   auto blocks = static_cast<std::uint64_t>(options.blocks);
   std::vector<Task> tasks = read_tasks(options);

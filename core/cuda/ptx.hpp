@@ -272,7 +272,7 @@ __device__ inline void mbarrier_init(std::uint64_t* barrier, int arrivals) {
 #endif
 }
 
-/// `fence.mbarrier_init` (sm_90): makes initialised barriers known to the copy engine.
+/// `fence.mbarrier_init` (sm_90): makes initialised barriers known to TMA.
 __device__ inline void fence_mbarrier_init() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -303,8 +303,8 @@ __device__ inline void cp_async_mbarrier_arrive_noinc(std::uint64_t* barrier) {
 #endif
 }
 
-/// `mbarrier.arrive.expect_tx` (sm_90): an arrival that also announces `bytes` from the copy
-/// engine; the phase ends after the last arrival and the last byte.
+/// `mbarrier.arrive.expect_tx` (sm_90): an arrival that also announces `bytes` from
+/// TMA; the phase ends after the last arrival and the last byte.
 __device__ inline void mbarrier_arrive_expect_tx(std::uint64_t* barrier, int bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(
@@ -337,7 +337,7 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, unsigned parity) {
 }
 
 /// `fence.proxy.async` (sm_90): ordinary stores of this thread to shared memory are seen by wgmma
-/// and by the copy engine behind a barrier that follows.
+/// and by TMA behind a barrier that follows.
 __device__ inline void fence_proxy_async() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -350,7 +350,7 @@ __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// `cp.async.bulk` (sm_90): the copy engine copies bytes, as they lie, to shared memory, and counts
+/// `cp.async.bulk` (sm_90): TMA copies bytes, as they lie, to shared memory, and counts
 /// them at the barrier. Both addresses and the count are multiples of 16. One thread calls it.
 __device__ inline void cp_async_bulk(void* shared_to, const void* global_from, int bytes,
                                      std::uint64_t* barrier) {
@@ -372,7 +372,7 @@ __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
 #endif
 }
 
-/// `cp.async.bulk.tensor`, tiled (sm_90): the copy engine copies a box of an array, as `map`
+/// `cp.async.bulk.tensor`, tiled (sm_90): TMA copies a box of an array, as `map`
 /// describes both, to shared memory, and counts its bytes at the barrier. `at` is the box's first
 /// element, innermost axis first; what lies outside of the array becomes zero, and is counted too.
 /// One thread calls it.
@@ -467,7 +467,7 @@ __device__ inline void tma_load_im2col(void* shared_to, const CUtensorMap* map,
 }
 
 /// Describes an operand of wgmma in shared memory: rows of 128 bytes along k, in groups of 8 that
-/// lie `group_bytes` apart, each permuted as the copy engine's 128-byte swizzle does (bits 4 to 6
+/// lie `group_bytes` apart, each permuted as TMA's 128-byte swizzle does (bits 4 to 6
 /// of every address are XORed with its bits 7 to 9). `shared` is row 0 before the permutation, at
 /// a multiple of 16 bytes; the next 8 steps of k begin 32 bytes further.
 ///

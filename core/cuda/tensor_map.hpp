@@ -1,5 +1,5 @@
 /// @file tensor_map.hpp
-/// @brief Descriptions of arrays for Hopper's copy engine (TMA): what to copy, in which boxes.
+/// @brief Descriptions of arrays for Hopper's TMA (TMA): what to copy, in which boxes.
 ///
 /// A kernel takes a CUtensorMap by value, as `const __grid_constant__ CUtensorMap`, and passes its
 /// address to ptx::tma_load() or ptx::tma_load_im2col(). Both kinds are here of floats that the

@@ -2,7 +2,7 @@
 /// @brief conv2d: two neighbours of a row by four products instead of six.
 ///
 /// - Before: direct.cpp
-/// - After: winograd_pieces.cpp, winograd_2x2.cpp
+/// - After: winograd_split_rows.cpp, winograd_2x2.cpp
 ///
 /// **The idea.** Two outputs of a filter of three taps are six products of four inputs. Winograd
 /// ("Arithmetic complexity of computations", 1980) found them with four:

@@ -2,7 +2,7 @@
 /// @brief conv2d: 16 outputs by 36 products instead of 144, with matrices that a program makes.
 ///
 /// - Before: winograd_2x2.cpp
-/// - After: winograd_complex.cpp, fft_whole.cpp
+/// - After: winograd_complex.cpp, fft_whole_image.cpp
 ///
 /// **The idea.** F(2, 3) belongs to a family: m outputs of r taps take m + r - 1 products, for
 /// every m, with matrices that follow from as many points of the number line

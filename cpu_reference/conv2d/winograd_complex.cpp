@@ -24,9 +24,9 @@
 ///                                                 k1 = c (a + b)   k2 = a (d - c)   k3 = b (c + d)
 ///     (a + b i)(c + d i)  =  (k1 - k3) + (k1 + k2) i
 ///
-/// **Expect.** 2.9 C / G products an output instead of 9, and winograd_4x4's 2.25. Rounding as that
+/// **Expect.** 2.9 C / G products an output instead of 9, and winograd/4x4's 2.25. Rounding as that
 /// of winograd_2x2. G has quarters, so whole numbers stay whole without a factor.
-/// **Costs.** 46 sums a tile. Otherwise as winograd_4x4.
+/// **Costs.** 46 sums a tile. Otherwise as winograd/4x4.
 /// **Try.** F(6, 3) wants eight points. Which two pairs of the unit circle would you add to these?
 #include "cpu_reference/conv2d/winograd_complex.hpp"
 

@@ -2,7 +2,8 @@
 /// @brief rulebook, CPU: every form, each read off one table of neighbours.
 ///
 /// - Before: sorted_search.cpp
-/// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu, cuda_optimized/rulebook/hash_table.cu
+/// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu,
+/// cuda_optimized/rulebook/submanifold/hash_table.cu
 ///
 /// **The idea.** At a tap, an output has one input or none. So one number for each tap and output
 /// says everything: nbr [KV][M], the row of the input, or -1. The forms in which a convolution may

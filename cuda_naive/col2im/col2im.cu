@@ -57,7 +57,7 @@ __device__ int tap_at(const WindowAxis& axis, int at, int window) {
 }
 
 /// One image: col [C * taps][windows], x [C][D][H][W]. Any one-dimensional grid.
-__global__ void col2im_gather(Im2colProblem problem, const float* col, float* x) {
+__global__ void col2im_col2im(Im2colProblem problem, const float* col, float* x) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
 
@@ -100,7 +100,7 @@ void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context
   if (problem.request == Request::none) return;
   const unsigned blocks = blocks_for(problem.C * problem.channel_size(), kThreads, kMaxBlocks);
   for (std::int64_t n = 0; n < problem.N; ++n) {
-    launch(col2im_gather, {blocks, kThreads}, problem,
+    launch(col2im_col2im, {blocks, kThreads}, problem,
            arrays.col + n * problem.rows() * problem.columns(),
            arrays.x + n * problem.C * problem.channel_size());
   }

@@ -2,7 +2,7 @@
 /// @brief conv2d, first on the GPU: one thread computes one output.
 ///
 /// - Before: cpu_reference/conv2d/direct.cpp
-/// - After: cuda_optimized/conv2d/direct_tiled.cu, direct_16bit.cu
+/// - After: cuda_optimized/conv2d/direct/tiled.cu, direct_16bit.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** All outputs are independent, so each becomes a thread. The four outer loops of the

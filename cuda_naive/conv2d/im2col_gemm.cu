@@ -2,7 +2,8 @@
 /// @brief conv2d, first as a matrix product on the GPU: two kernels an image, columns and GEMM.
 ///
 /// - Before: cpu_reference/conv2d/im2col_gemm.cpp
-/// - After: implicit_gemm.cu, cuda_optimized/conv2d/im2col_gemm_chunks.cu, winograd_2x2.cu
+/// - After: implicit_gemm.cu, winograd_2x2.cu,
+///   cuda_optimized/conv2d/implicit_gemm/im2col_l2_blocked.cu
 /// - Made of: cuda_naive/im2col/im2col.cu, cuda_naive/gemm/direct.cu
 /// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///
@@ -22,7 +23,7 @@
 /// **Expect.** The columns have R * S times as many bytes as x, at B1 334 MB instead of 9; they are
 /// written once and read K/G times. Two launches an image. ReLU reads y and writes it once more: at
 /// B4, 2 x 26 MB, 13 us at 4 TB/s, less where y is still in the L2 cache. Fused into the kernel
-/// that has the sums, as in implicit_gemm_cp_async.cu, ReLU costs an instruction an output.
+/// that has the sums, as in implicit_gemm/cp_async.cu, ReLU costs an instruction an output.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect lanes_per_output.workspace.store 144 * 256 / (64 * 256) = 2.25, columns, once
 /// @expect loads_per_output.workspace 16 * 3 * 3 = 144, and read once a filter
@@ -50,15 +51,15 @@ constexpr int kThreads = 256;  ///< Of a block of conv2d_activate.
 constexpr std::int64_t kMaxBlocks = 2048;
 
 /// y [count], in place. Any one-dimensional grid.
-__global__ void conv2d_activate(Activation activation, std::int64_t count, float* y) {
+__global__ void conv2d_im2col_gemm_activate(Activation activation, std::int64_t count, float* y) {
   for (const std::int64_t i : grid_stride(count)) y[i] = activated(activation, y[i]);
 }
 
 void launch_activate(const Conv2dProblem& conv, float* y) {
   if (conv.activation == Activation::none) return;
   const std::int64_t count = std::int64_t{conv.N} * conv.K * conv.P * conv.Q;
-  launch(conv2d_activate, {blocks_for(count, kThreads, kMaxBlocks), kThreads}, conv.activation,
-         count, y);
+  launch(conv2d_im2col_gemm_activate, {blocks_for(count, kThreads, kMaxBlocks), kThreads},
+         conv.activation, count, y);
 }
 
 Im2colProblem columns_of_one_image(Conv2dProblem conv) {

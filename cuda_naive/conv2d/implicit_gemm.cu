@@ -2,7 +2,7 @@
 /// @brief conv2d as a matrix product, first on the GPU: one thread a sum, every index decoded.
 ///
 /// - Before: im2col_gemm.cu
-/// - After: cuda_optimized/conv2d/implicit_gemm_tiled.cu
+/// - After: cuda_optimized/conv2d/implicit_gemm/tiled.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** The columns of im2col are copies of x, so the product can read x itself. A thread

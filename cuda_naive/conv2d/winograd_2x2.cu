@@ -2,7 +2,7 @@
 /// @brief conv2d with fewer multiplications on the GPU: 16 matrix products between two transforms.
 ///
 /// - Before: im2col_gemm.cu
-/// - After: cuda_optimized/conv2d/winograd_4x4.cu
+/// - After: cuda_optimized/conv2d/winograd/4x4.cu
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
 /// **The idea.** Of a window's 16 transformed numbers, each meets the one at the same place of the
@@ -78,7 +78,7 @@ struct Tiles {
 
 /// weights [filters][3][3], u [kFrequencies][filters]: `filters` are K * C/groups. Any
 /// one-dimensional grid, as that of the other kernels.
-__global__ void conv2d_winograd_weights(std::int64_t filters, const float* weights, float* u) {
+__global__ void conv2d_winograd_2x2_weights(std::int64_t filters, const float* weights, float* u) {
   for (const std::int64_t i : grid_stride<kThreads>(filters)) {
     // In double: rounded once, and it takes no time beside the rest.
     double g[9], half[kN * 3], whole[kFrequencies];
@@ -90,7 +90,7 @@ __global__ void conv2d_winograd_weights(std::int64_t filters, const float* weigh
 }
 
 /// x [N][C][H][W], v [kFrequencies][C][tiles].
-__global__ void conv2d_winograd_x(Conv2dProblem conv, const float* x, float* v) {
+__global__ void conv2d_winograd_2x2_x(Conv2dProblem conv, const float* x, float* v) {
   const Tiles tiles(conv);
   const Index4 x_at{conv.C, conv.H, conv.W};
   const std::int64_t count = conv.C * tiles.all;
@@ -113,7 +113,8 @@ __global__ void conv2d_winograd_x(Conv2dProblem conv, const float* x, float* v) 
 }
 
 /// m [kFrequencies][K][tiles], bias [K] or null, y [N][K][P][Q].
-__global__ void conv2d_winograd_y(Conv2dProblem conv, const float* m, const float* bias, float* y) {
+__global__ void conv2d_winograd_2x2_y(Conv2dProblem conv, const float* m, const float* bias,
+                                      float* y) {
   const Tiles tiles(conv);
   const Index4 y_at{conv.K, conv.P, conv.Q};
   const std::int64_t count = conv.K * tiles.all;
@@ -170,9 +171,9 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   float* const m = v + sizes.v;
 
   const std::int64_t filters = conv.K * group_c;
-  launch(conv2d_winograd_weights, {blocks_for(filters, kThreads, kMaxBlocks), kThreads}, filters,
-         arrays.weights, u);
-  launch(conv2d_winograd_x, {blocks_for(conv.C * tiles, kThreads, kMaxBlocks), kThreads}, conv,
+  launch(conv2d_winograd_2x2_weights, {blocks_for(filters, kThreads, kMaxBlocks), kThreads},
+         filters, arrays.weights, u);
+  launch(conv2d_winograd_2x2_x, {blocks_for(conv.C * tiles, kThreads, kMaxBlocks), kThreads}, conv,
          arrays.x, v);
   // Frequencies are its images.
   gemm::launch_gemm({.M = static_cast<int>(group_k),
@@ -195,8 +196,8 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
                            .column_stride = 1,
                            .image_stride = conv.K * tiles,
                            .group_stride = group_k * tiles}});
-  launch(conv2d_winograd_y, {blocks_for(conv.K * tiles, kThreads, kMaxBlocks), kThreads}, conv, m,
-         arrays.bias, arrays.y);
+  launch(conv2d_winograd_2x2_y, {blocks_for(conv.K * tiles, kThreads, kMaxBlocks), kThreads}, conv,
+         m, arrays.bias, arrays.y);
 }
 
 }  // namespace

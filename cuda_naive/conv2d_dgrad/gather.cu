@@ -2,8 +2,8 @@
 /// @brief conv2d_dgrad, first on the GPU: one thread gathers one element of dx.
 ///
 /// - Before: cpu_reference/conv2d_dgrad/direct.cpp
-/// - After: cuda_optimized/conv2d_dgrad/implicit_gemm.cu,
-///   cuda_optimized/conv2d_dgrad/gemm_col2im.cu, cuda_optimized/conv2d_dgrad/depthwise.cu
+/// - After: cuda_optimized/conv2d_dgrad/implicit_gemm/residue_classes.cu,
+///   cuda_optimized/conv2d_dgrad/gemm_col2im.cu, cuda_optimized/conv2d_dgrad/depthwise/nchw.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** Threads that scatter would add to the same dx at the same time. So each thread

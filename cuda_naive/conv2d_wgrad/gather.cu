@@ -2,8 +2,8 @@
 /// @brief conv2d_wgrad, first on the GPU: one thread sums up one weight's gradient.
 ///
 /// - Before: cpu_reference/conv2d_wgrad/direct.cpp
-/// - After: cuda_optimized/conv2d_wgrad/implicit_gemm.cu, winograd_2x2.cu,
-///   cuda_optimized/conv2d_wgrad/im2col_gemm.cu, cuda_optimized/conv2d_wgrad/depthwise.cu
+/// - After: cuda_optimized/conv2d_wgrad/implicit_gemm/register_tile.cu, winograd_2x2.cu,
+///   cuda_optimized/conv2d_wgrad/im2col_gemm.cu, cuda_optimized/conv2d_wgrad/depthwise/nchw.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** All sums are independent, so each becomes a thread: one for each weight (k, c, r,
@@ -37,7 +37,7 @@ constexpr std::int64_t kMaxBlocks = 65536;  ///< With more weights, a thread tak
 
 /// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S]. Any one-dimensional grid.
 template <class T>
-__global__ void weight_gradient(Conv2dProblem conv, const T* x, const T* dy, float* dw) {
+__global__ void conv2d_wgrad_gather(Conv2dProblem conv, const T* x, const T* dy, float* dw) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const Index4 x_at{conv.C, conv.H, conv.W};
   const Index4 y_at{conv.K, conv.P, conv.Q};
@@ -69,7 +69,7 @@ __global__ void weight_gradient(Conv2dProblem conv, const T* x, const T* dy, flo
 
 /// dy [N][K][P][Q], db [K]. Any one-dimensional grid.
 template <class T>
-__global__ void bias_gradient(Conv2dProblem conv, const T* dy, float* db) {
+__global__ void conv2d_wgrad_gather_bias_gradient(Conv2dProblem conv, const T* dy, float* db) {
   const Index4 y_at{conv.K, conv.P, conv.Q};
   for (const std::int64_t item : grid_stride(conv.K)) {
     const int k = static_cast<int>(item);
@@ -93,9 +93,10 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
   const std::int64_t weights = std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S;
   with_float_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    launch(weight_gradient<T>, {blocks_for(weights, kThreads, kMaxBlocks), kThreads}, conv, x, dy,
-           dw);
-    launch(bias_gradient<T>, {blocks_for(conv.K, kThreads, kMaxBlocks), kThreads}, conv, dy, db);
+    launch(conv2d_wgrad_gather<T>, {blocks_for(weights, kThreads, kMaxBlocks), kThreads}, conv, x,
+           dy, dw);
+    launch(conv2d_wgrad_gather_bias_gradient<T>,
+           {blocks_for(conv.K, kThreads, kMaxBlocks), kThreads}, conv, dy, db);
   });
 }
 

@@ -42,7 +42,7 @@ HOST_DEVICE std::int64_t roots_of(const FftProblem& fft) {
 /// roots [L + H]: entry m is exp(-2 pi i m / L), and entry L + m exp(-2 pi i m / H). Any
 /// one-dimensional grid.
 template <class T>
-__global__ void fft_roots(FftProblem fft, Complex<T>* roots) {
+__global__ void fft_dft_roots(FftProblem fft, Complex<T>* roots) {
   for (const std::int64_t m : grid_stride(roots_of(fft))) {
     roots[m] = m < fft.L ? root_of_unity<T>(m, fft.L) : root_of_unity<T>(m - fft.L, fft.rows());
   }
@@ -89,7 +89,8 @@ std::size_t workspace_bytes(const FftProblem& fft) {
 void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
   with_numbers_of(fft.ring, [&]<class T>(T) {
     auto* const roots = context.workspace_as<Complex<T>>();
-    launch(fft_roots<T>, {blocks_for(roots_of(fft), kThreads, kMaxBlocks), kThreads}, fft, roots);
+    launch(fft_dft_roots<T>, {blocks_for(roots_of(fft), kThreads, kMaxBlocks), kThreads}, fft,
+           roots);
     const unsigned blocks = blocks_for(fft.outputs(), kThreads, kMaxBlocks);
     launch(fft_dft<T>, {blocks, kThreads}, fft, roots, arrays.x.as<const float>(),
            arrays.y.as<float>());

@@ -48,7 +48,7 @@ __device__ int position(const WindowAxis& axis, int window, int tap) {
 }
 
 /// One image: x [C][D][H][W], col [C * taps][windows]. Any one-dimensional grid.
-__global__ void im2col_grid_stride(Im2colProblem problem, const float* x, float* col) {
+__global__ void im2col_im2col(Im2colProblem problem, const float* x, float* col) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
 
@@ -86,7 +86,7 @@ void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context
   if (problem.request == Request::none) return;
   const unsigned blocks = blocks_for(problem.C * problem.columns(), kThreads, kMaxBlocks);
   for (std::int64_t n = 0; n < problem.N; ++n) {
-    launch(im2col_grid_stride, {blocks, kThreads}, problem,
+    launch(im2col_im2col, {blocks, kThreads}, problem,
            arrays.x + n * problem.C * problem.channel_size(),
            arrays.col + n * problem.rows() * problem.columns());
   }

@@ -2,7 +2,7 @@
 /// @brief rulebook, first on the GPU: a dense grid from cells to rows, and a counter for each tap.
 ///
 /// - Before: cpu_reference/rulebook/hash_map.cpp
-/// - After: cuda_optimized/rulebook/symmetric.cu
+/// - After: cuda_optimized/rulebook/submanifold/symmetric.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** The simplest map from a cell to a row is an array with an element for every cell
@@ -58,7 +58,8 @@ __device__ Item item_of(const RulebookProblem& book, std::int64_t i) {
 
 /// Empties each cell that a tap of a site leads to; the centre tap leads to the site's own.
 /// coords [N][1 + ndim], grid [cells]. Any one-dimensional grid.
-__global__ void clear_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
+__global__ void rulebook_dense_grid_clear_cells(RulebookProblem book, const std::int32_t* coords,
+                                                std::int32_t* grid) {
   for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const Item item = item_of(book, i);
     Site out;
@@ -68,7 +69,8 @@ __global__ void clear_cells(RulebookProblem book, const std::int32_t* coords, st
 }
 
 /// Writes each row to its site's cell. Any one-dimensional grid.
-__global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std::int32_t* grid) {
+__global__ void rulebook_dense_grid_fill_cells(RulebookProblem book, const std::int32_t* coords,
+                                               std::int32_t* grid) {
   for (const std::int64_t row : grid_stride(book.sites)) {
     atomicMin(&grid[key_of(book, book.shape, site_of(book, coords, row))],
               static_cast<std::int32_t>(row));
@@ -76,8 +78,9 @@ __global__ void fill_cells(RulebookProblem book, const std::int32_t* coords, std
 }
 
 /// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
-__global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords,
-                                const std::int32_t* grid, SiteErrors* errors) {
+__global__ void rulebook_dense_grid_find_duplicates(RulebookProblem book,
+                                                    const std::int32_t* coords,
+                                                    const std::int32_t* grid, SiteErrors* errors) {
   for (const std::int64_t row : grid_stride(book.sites)) {
     if (grid[key_of(book, book.shape, site_of(book, coords, row))] != row)
       count_duplicate(errors, static_cast<std::int32_t>(row));
@@ -86,9 +89,9 @@ __global__ void find_duplicates(RulebookProblem book, const std::int32_t* coords
 
 /// Looks up each (tap, site). counts [KV] must be zero; ins, outs [KV][N] get the rows of each
 /// tap's pairs. Any one-dimensional grid.
-__global__ void find_pairs(RulebookProblem book, const std::int32_t* coords,
-                           const std::int32_t* grid, std::int32_t* counts, std::int32_t* ins,
-                           std::int32_t* outs) {
+__global__ void rulebook_dense_grid_find_pairs(RulebookProblem book, const std::int32_t* coords,
+                                               const std::int32_t* grid, std::int32_t* counts,
+                                               std::int32_t* ins, std::int32_t* outs) {
   for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const Item item = item_of(book, i);
     Site out;
@@ -103,8 +106,9 @@ __global__ void find_pairs(RulebookProblem book, const std::int32_t* coords,
 
 /// Writes the lists of all taps to pairs [P][3], one behind the other; offsets [KV + 1].
 /// Any one-dimensional grid.
-__global__ void pack_pairs(RulebookProblem book, const std::int32_t* ins, const std::int32_t* outs,
-                           const std::int64_t* offsets, std::int32_t* pairs) {
+__global__ void rulebook_dense_grid_pack_pairs(RulebookProblem book, const std::int32_t* ins,
+                                               const std::int32_t* outs,
+                                               const std::int64_t* offsets, std::int32_t* pairs) {
   for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const auto [k, place] = item_of(book, i);
     if (place >= offsets[k + 1] - offsets[k]) continue;  // the list ends before
@@ -158,12 +162,14 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   const SiteCheck sites(book, coords);
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const unsigned item_blocks = blocks_for(items, kThreads, kMaxBlocks);
-  launch(clear_cells, {item_blocks, kThreads}, book, coords, grid);
-  launch(fill_cells, {row_blocks, kThreads}, book, coords, grid);
-  launch(find_duplicates, {row_blocks, kThreads}, book, coords, grid, sites.errors());
+  launch(rulebook_dense_grid_clear_cells, {item_blocks, kThreads}, book, coords, grid);
+  launch(rulebook_dense_grid_fill_cells, {row_blocks, kThreads}, book, coords, grid);
+  launch(rulebook_dense_grid_find_duplicates, {row_blocks, kThreads}, book, coords, grid,
+         sites.errors());
   check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts,
                         current_stream()));
-  launch(find_pairs, {item_blocks, kThreads}, book, coords, grid, counts, ins, outs);
+  launch(rulebook_dense_grid_find_pairs, {item_blocks, kThreads}, book, coords, grid, counts, ins,
+         outs);
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
   exclusive_sum(counts, offsets.data(), book.KV);
   sites.require_distinct();
@@ -175,7 +181,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
                         cudaMemcpyDeviceToDevice, current_stream()));
   const std::int64_t P = downloaded(offsets.data() + book.KV);
   auto* pairs = arrays.create("pairs", {P, kPairColumns});
-  launch(pack_pairs, {item_blocks, kThreads}, book, ins, outs, offsets.data(), pairs);
+  launch(rulebook_dense_grid_pack_pairs, {item_blocks, kThreads}, book, ins, outs, offsets.data(),
+         pairs);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 /// @brief rulebook, first on the GPU for new sites: all candidates are sorted, then numbered.
 ///
 /// - Before: cpu_reference/rulebook/hash_map.cpp
-/// - After: cuda_optimized/rulebook/compact_before_sort.cu
+/// - After: cuda_optimized/rulebook/strided/compact_before_sort.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** Where outputs are new sites, their rows cannot be looked up before all outputs are
@@ -30,8 +30,8 @@
 /// 4 bytes for each cell of the outputs' extents. The inputs are sorted, too, to find duplicates.
 /// The order of a tap's pairs is another in each run. Declined: other forms than pairs, mode subm,
 /// 2^31 candidates and more, grids of 2^30 cells (4 GB) and more.
-/// **Try.** Count the fillers for strides 1, 2 and 3. For which is compact_before_sort.cu no
-/// better?
+/// **Try.** Count the fillers for strides 1, 2 and 3. For which is strided/compact_before_sort.cu
+/// no better?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -55,8 +55,10 @@ __host__ __device__ std::int64_t filler_of(const RulebookProblem& book) {
 
 /// Phase 1: candidates [KV][N], and how many of each tap are not fillers: counts [KV], which
 /// must be zero. Any one-dimensional grid.
-__global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
-                                std::int64_t* candidates, std::int32_t* counts) {
+__global__ void rulebook_two_phases_list_candidates(RulebookProblem book,
+                                                    const std::int32_t* coords,
+                                                    std::int64_t* candidates,
+                                                    std::int32_t* counts) {
   for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const int k = static_cast<int>(i / book.sites);
     Site out;
@@ -70,22 +72,26 @@ __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords
 }
 
 /// Writes the rows 0, 1, 2 ... to the cells of keys [count]. Any one-dimensional grid.
-__global__ void number_sites(std::int64_t count, const std::int64_t* keys, std::int32_t* grid) {
+__global__ void rulebook_two_phases_number_sites(std::int64_t count, const std::int64_t* keys,
+                                                 std::int32_t* grid) {
   for (const std::int64_t row : grid_stride(count))
     grid[keys[row]] = static_cast<std::int32_t>(row);
 }
 
 /// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
-__global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
-                            std::int32_t* out_coords) {
+__global__ void rulebook_two_phases_write_sites(RulebookProblem book, std::int64_t count,
+                                                const std::int64_t* keys,
+                                                std::int32_t* out_coords) {
   for (const std::int64_t row : grid_stride(count))
     write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
 }
 
 /// Phase 2: pairs [P][3], from candidates [KV][N] and their rows in the grid. next [KV]: the first
 /// place of each tap; ends as that of the tap behind. Any one-dimensional grid.
-__global__ void write_pairs(RulebookProblem book, const std::int64_t* candidates,
-                            const std::int32_t* grid, std::int64_t* next, std::int32_t* pairs) {
+__global__ void rulebook_two_phases_write_pairs(RulebookProblem book,
+                                                const std::int64_t* candidates,
+                                                const std::int32_t* grid, std::int64_t* next,
+                                                std::int32_t* pairs) {
   for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const std::int64_t candidate = candidates[i];
     if (candidate == filler_of(book)) continue;
@@ -155,16 +161,16 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.KV} + 1);
   check(cudaMemsetAsync(counts, 0, static_cast<std::size_t>(book.KV) * sizeof *counts,
                         current_stream()));
-  launch(list_candidates, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, coords,
-         candidates.data(), counts);
+  launch(rulebook_two_phases_list_candidates, {blocks_for(items, kThreads, kMaxBlocks), kThreads},
+         book, coords, candidates.data(), counts);
   exclusive_sum(counts, offsets.data(), book.KV);
   sort_keys(candidates.data(), sorted.data(), items, key_bits(filler_of(book)));
   unique(sorted.data(), keys.data(), key_total.data(), items);
   std::int64_t found = downloaded(key_total.data());
   if (found > 0 && downloaded(keys.data() + found - 1) == filler_of(book)) --found;
 
-  launch(number_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, found, keys.data(),
-         grid);
+  launch(rulebook_two_phases_number_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads},
+         found, keys.data(), grid);
   if (book.mode == SparseMode::inverse) {
     auto* out_coords = arrays.create("out_coords", {book.sites, 1 + book.ndim});
     check(cudaMemcpyAsync(out_coords, coords,
@@ -173,13 +179,13 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
                           cudaMemcpyDeviceToDevice, current_stream()));
   } else {
     auto* out_coords = arrays.create("out_coords", {found, 1 + book.ndim});
-    launch(write_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads}, book, found,
-           keys.data(), out_coords);
+    launch(rulebook_two_phases_write_sites, {blocks_for(found, kThreads, kMaxBlocks), kThreads},
+           book, found, keys.data(), out_coords);
   }
   const std::int64_t P = downloaded(offsets.data() + book.KV);
   auto* pairs = arrays.create("pairs", {P, kPairColumns});
-  launch(write_pairs, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book, candidates.data(),
-         grid, offsets.data(), pairs);
+  launch(rulebook_two_phases_write_pairs, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, book,
+         candidates.data(), grid, offsets.data(), pairs);
 }
 
 std::string choice_in_words(const RulebookProblem& book) {

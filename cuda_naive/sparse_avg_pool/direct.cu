@@ -39,8 +39,8 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more elements, threads stride.
 
 /// features [N][C], nbr [KV][M], y [M][C]. Any one-dimensional grid.
-__global__ void average_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
-                             float* y) {
+__global__ void sparse_avg_pool_direct(SparsePoolProblem pool, const float* features,
+                                       const std::int32_t* nbr, float* y) {
   const std::int64_t C = pool.C, M = pool.M;
   for (const std::int64_t i : grid_stride(M * C)) {
     const std::int64_t row = i / C, c = i % C;
@@ -58,8 +58,8 @@ __global__ void average_rows(SparsePoolProblem pool, const float* features, cons
 
 void run(const SparsePoolProblem& pool, const SparseAvgPoolArrays& arrays, const Context&) {
   const std::int64_t outputs = std::int64_t{pool.M} * pool.C;
-  launch(average_rows, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, arrays.features,
-         arrays.nbr, arrays.y);
+  launch(sparse_avg_pool_direct, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool,
+         arrays.features, arrays.nbr, arrays.y);
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more elements, threads stride.
 
 /// features [sites][C], coords [sites][1 + ndim], y [batch][C]. Any one-dimensional grid.
-__global__ void pool_images(SparseGlobalPoolProblem pool, const float* features,
-                            const std::int32_t* coords, float* y) {
+__global__ void sparse_global_pool_direct(SparseGlobalPoolProblem pool, const float* features,
+                                          const std::int32_t* coords, float* y) {
   const std::int64_t C = pool.C, columns = 1 + pool.grid.ndim;
   for (const std::int64_t i : grid_stride(pool.grid.batch * C)) {
     const std::int64_t n = i / C, c = i % C;
@@ -54,8 +54,8 @@ __global__ void pool_images(SparseGlobalPoolProblem pool, const float* features,
 void run(const SparseGlobalPoolProblem& pool, const SparseGlobalPoolArrays& arrays,
          const Context&) {
   const std::int64_t outputs = std::int64_t{pool.grid.batch} * pool.C;
-  launch(pool_images, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, arrays.features,
-         arrays.coords, arrays.y);
+  launch(sparse_global_pool_direct, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool,
+         arrays.features, arrays.coords, arrays.y);
 }
 
 }  // namespace

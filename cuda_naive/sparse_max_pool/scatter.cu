@@ -51,8 +51,8 @@ __device__ std::uint32_t rank_of(float feature) {
 }
 
 /// features [N][C], pairs [P][3], keys [M][C], all zero. Any one-dimensional grid.
-__global__ void offer_pairs(SparsePoolProblem pool, const float* features,
-                            const std::int32_t* pairs, Key* keys) {
+__global__ void sparse_max_pool_scatter_offer_pairs(SparsePoolProblem pool, const float* features,
+                                                    const std::int32_t* pairs, Key* keys) {
   const std::int64_t C = pool.C;
   for (const std::int64_t item : grid_stride(pool.pairs * C)) {
     const std::int32_t* pair = pairs + item / C * kPairColumns;
@@ -64,8 +64,9 @@ __global__ void offer_pairs(SparsePoolProblem pool, const float* features,
 }
 
 /// features [N][C], nbr [KV][M], keys [M][C], y [M][C], argmax [M][C]. Any one-dimensional grid.
-__global__ void take_winners(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
-                             const Key* keys, float* y, std::int32_t* argmax) {
+__global__ void sparse_max_pool_scatter_take_winners(SparsePoolProblem pool, const float* features,
+                                                     const std::int32_t* nbr, const Key* keys,
+                                                     float* y, std::int32_t* argmax) {
   const std::int64_t C = pool.C, M = pool.M;
   for (const std::int64_t i : grid_stride(M * C)) {
     const Key key = keys[i];
@@ -88,10 +89,12 @@ void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const
   Key* keys = context.workspace_as<Key>();
   const std::int64_t outputs = std::int64_t{pool.M} * pool.C;
   check(cudaMemsetAsync(keys, 0, workspace_bytes(pool), current_stream()));
-  launch(offer_pairs, {blocks_for(pool.pairs * pool.C, kThreads, kMaxBlocks), kThreads}, pool,
-         features, arrays.pairs, keys);
-  launch(take_winners, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, features,
-         arrays.nbr, keys, arrays.y, arrays.argmax);
+  launch(sparse_max_pool_scatter_offer_pairs,
+         {blocks_for(pool.pairs * pool.C, kThreads, kMaxBlocks), kThreads}, pool, features,
+         arrays.pairs, keys);
+  launch(sparse_max_pool_scatter_take_winners,
+         {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, features, arrays.nbr, keys,
+         arrays.y, arrays.argmax);
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more outputs, threads stride.
 
 /// dy [M][C], argmax [M][C], dx [N][C], all zero. Any one-dimensional grid.
-__global__ void give_to_winners(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
-                                float* dx) {
+__global__ void sparse_max_pool_dgrad_scatter(SparsePoolProblem pool, const float* dy,
+                                              const std::int32_t* argmax, float* dx) {
   const std::int64_t C = pool.C;
   for (const std::int64_t i : grid_stride(pool.M * C)) {
     const std::int64_t in = argmax[i];
@@ -48,7 +48,7 @@ void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, 
   float* dx = arrays.dx;
   const std::int64_t inputs = std::int64_t{pool.N} * pool.C;
   check(cudaMemsetAsync(dx, 0, static_cast<std::size_t>(inputs) * sizeof(float), current_stream()));
-  launch(give_to_winners,
+  launch(sparse_max_pool_dgrad_scatter,
          {blocks_for(std::int64_t{pool.M} * pool.C, kThreads, kMaxBlocks), kThreads}, pool,
          arrays.dy, arrays.argmax, dx);
 }

@@ -36,8 +36,8 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more elements, threads st
 
 /// features [sites][C], coords [sites][1 + ndim], x [batch][C][cells], all zero.
 /// Any one-dimensional grid.
-__global__ void scatter_rows(SparseToDenseProblem problem, const float* features,
-                             const std::int32_t* coords, float* x) {
+__global__ void sparse_to_dense_scatter(SparseToDenseProblem problem, const float* features,
+                                        const std::int32_t* coords, float* x) {
   const RulebookProblem& grid = problem.grid;
   const std::int64_t C = problem.C, cells = cells_of(problem);
   for (const std::int64_t i : grid_stride(grid.sites * C)) {
@@ -54,7 +54,7 @@ void run(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays,
   check(
       cudaMemsetAsync(x, 0, static_cast<std::size_t>(elements) * sizeof(float), current_stream()));
   const std::int64_t copies = std::int64_t{problem.grid.sites} * problem.C;
-  launch(scatter_rows, {blocks_for(copies, kThreads, kMaxBlocks), kThreads}, problem,
+  launch(sparse_to_dense_scatter, {blocks_for(copies, kThreads, kMaxBlocks), kThreads}, problem,
          arrays.features, arrays.coords, x);
 }
 

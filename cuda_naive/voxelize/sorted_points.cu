@@ -46,8 +46,8 @@ constexpr int kColumns = 4;                   ///< That a thread adds up at a ti
 
 /// keys [points]: that of each point's voxel; of a point without one voxel_count(), which is larger
 /// than all. rows [points]: 0, 1, 2 ... Any one-dimensional grid.
-__global__ void number_points(VoxelizeProblem problem, const float* points, std::int64_t* keys,
-                              std::int32_t* rows) {
+__global__ void voxelize_sorted_points_number_points(VoxelizeProblem problem, const float* points,
+                                                     std::int64_t* keys, std::int32_t* rows) {
   for (const std::int64_t n : grid_stride(problem.points)) {
     const std::int64_t key = key_of_point(problem.grid, points + n * problem.columns);
     keys[n] = key == kNoVoxel ? voxel_count(problem.grid) : key;
@@ -57,7 +57,8 @@ __global__ void number_points(VoxelizeProblem problem, const float* points, std:
 
 /// heads [points]: 1 where the run of a voxel begins, else 0. Any one-dimensional grid.
 /// @param keys [points], ascending
-__global__ void mark_heads(VoxelizeProblem problem, const std::int64_t* keys, std::int32_t* heads) {
+__global__ void voxelize_sorted_points_mark_heads(VoxelizeProblem problem, const std::int64_t* keys,
+                                                  std::int32_t* heads) {
   const std::int64_t no_voxel = voxel_count(problem.grid);
   for (const std::int64_t i : grid_stride(problem.points))
     heads[i] = keys[i] != no_voxel && (i == 0 || keys[i] != keys[i - 1]);
@@ -65,9 +66,10 @@ __global__ void mark_heads(VoxelizeProblem problem, const std::int64_t* keys, st
 
 /// out_coords [M][4] and features [M][columns]: a thread a run. Any one-dimensional grid.
 /// @param keys, rows, heads, runs [points]: as sorted; the runs that begin before each
-__global__ void add_runs(VoxelizeProblem problem, const float* points, const std::int64_t* keys,
-                         const std::int32_t* rows, const std::int32_t* heads,
-                         const std::int64_t* runs, std::int32_t* out_coords, float* features) {
+__global__ void voxelize_sorted_points_add_runs(VoxelizeProblem problem, const float* points,
+                                                const std::int64_t* keys, const std::int32_t* rows,
+                                                const std::int32_t* heads, const std::int64_t* runs,
+                                                std::int32_t* out_coords, float* features) {
   const std::int64_t columns = problem.columns;
   for (const std::int64_t begin : grid_stride(problem.points)) {
     if (heads[begin] == 0) continue;
@@ -100,17 +102,18 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
   const DeviceArray<std::int32_t> unsorted_rows(n), rows(n), heads(n);
   const LaunchConfig all = {blocks_for(n, kThreads, kMaxBlocks), kThreads};
 
-  launch(number_points, all, problem, points, unsorted_keys.data(), unsorted_rows.data());
+  launch(voxelize_sorted_points_number_points, all, problem, points, unsorted_keys.data(),
+         unsorted_rows.data());
   sort_pairs(unsorted_keys.data(), unsorted_rows.data(), keys.data(), rows.data(), n,
              key_bits(voxel_count(problem.grid)));
-  launch(mark_heads, all, problem, keys.data(), heads.data());
+  launch(voxelize_sorted_points_mark_heads, all, problem, keys.data(), heads.data());
   exclusive_sum(heads.data(), runs.data(), n);
 
   const std::int64_t M = downloaded(runs.data() + n);
   auto* out_coords = arrays.create("out_coords", {M, 4});
   float* features = arrays.create_floats("features", {M, problem.columns});
-  launch(add_runs, all, problem, points, keys.data(), rows.data(), heads.data(), runs.data(),
-         out_coords, features);
+  launch(voxelize_sorted_points_add_runs, all, problem, points, keys.data(), rows.data(),
+         heads.data(), runs.data(), out_coords, features);
 }
 
 }  // namespace

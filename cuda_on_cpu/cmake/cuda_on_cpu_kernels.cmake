@@ -45,6 +45,9 @@ function(cuda_on_cpu_add_kernels target)
     endif()
     cmake_path(ABSOLUTE_PATH source NORMALIZE OUTPUT_VARIABLE kernel_source)
     cmake_path(GET source STEM stem)
+    cmake_path(GET kernel_source PARENT_PATH folder)
+    cmake_path(GET folder FILENAME folder)
+    set(stem ${folder}.${stem})  # files of several folders may have one name
     configure_file(${templates}/kernel.cpp.in ${generated}/${index}_${stem}.cpp @ONLY)
 
     math(EXPR next "${index} + 1")

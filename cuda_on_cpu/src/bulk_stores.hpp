@@ -1,5 +1,5 @@
 /// @file
-/// @brief What the copy engine shall store for one thread, and has not read yet.
+/// @brief What TMA shall store for one thread, and has not read yet.
 #pragma once
 
 #include <cstddef>

@@ -87,7 +87,7 @@ __global__ void meet_in_vain();
 /// The second warp's threads copy 4 bytes each and leave; their copies arrive at a barrier for
 /// them. With `how` 0 the first warp waits for it, else it does not; 2: one thread arrives twice.
 __global__ void copies_arrive(const int* in, int* early, int* out, int how);
-/// Bytes as they lie, by the copy engine. `shift` misaligns the source.
+/// Bytes as they lie, by TMA. `shift` misaligns the source.
 __global__ void bulk_copy(const int* in, int* early, int* out, int shift);
 
 // --- tensor_loads.cu

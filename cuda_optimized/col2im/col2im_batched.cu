@@ -48,7 +48,7 @@ __device__ int tap_at(const WindowAxis& axis, int at, int window) {
 }
 
 /// col [N*C * taps][windows], x [N*C][D][H][W]. Any one-dimensional grid.
-__global__ void col2im_all_images(Im2colProblem problem, const float* col, float* x) {
+__global__ void col2im_col2im_batched(Im2colProblem problem, const float* col, float* x) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
@@ -91,7 +91,7 @@ Declined supports(const Im2colProblem& problem) {
 void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context&) {
   if (problem.request == Request::none) return;
   const std::int64_t pixels = std::int64_t{problem.N} * problem.C * problem.channel_size();
-  launch(col2im_all_images, {blocks_for(pixels, kThreads, kMaxBlocks), kThreads}, problem,
+  launch(col2im_col2im_batched, {blocks_for(pixels, kThreads, kMaxBlocks), kThreads}, problem,
          arrays.col, arrays.x);
 }
 

@@ -33,7 +33,7 @@
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_strided_steps.cuh"
-#include "cuda_optimized/col2im/strided_steps.cuh"
+#include "cuda_optimized/col2im/shared/strided_steps.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::col2im {
 namespace {
@@ -43,7 +43,8 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 2048;
 
 /// col [N*C * taps][windows], x [N*C][D][H][W]. Any one-dimensional grid.
-__global__ void col2im_strided(Im2colProblem problem, Steps steps, const float* col, float* x) {
+__global__ void col2im_col2im_strided_steps(Im2colProblem problem, Steps steps, const float* col,
+                                            float* x) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
@@ -89,7 +90,7 @@ void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context
 void launch_col2im_strided_steps(const Im2colProblem& problem, const float* col, float* x) {
   if (problem.request == Request::none) return;
   const std::int64_t pixels = std::int64_t{problem.N} * problem.C * problem.channel_size();
-  launch(col2im_strided, {blocks_for(pixels, kThreads, kMaxBlocks), kThreads}, problem,
+  launch(col2im_col2im_strided_steps, {blocks_for(pixels, kThreads, kMaxBlocks), kThreads}, problem,
          steps_of(problem), col, x);
 }
 

@@ -32,7 +32,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/col2im/col2im_strided_steps.cuh"
-#include "cuda_optimized/col2im/strided_steps.cuh"
+#include "cuda_optimized/col2im/shared/strided_steps.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::col2im {
 namespace {
@@ -93,8 +93,8 @@ __device__ void add_shifted(float (&sums)[4], const float (&own)[4], int ahead, 
 /// 0, 0: as many as the problem has
 template <int kStride, int kTaps, int kReaders>
 __global__ void __launch_bounds__(kThreads, kBlocks)
-    col2im_vectors(const __grid_constant__ Im2colProblem problem,
-                   const __grid_constant__ Vectors vectors, const float* col, float* x) {
+    col2im_col2im_vectorized(const __grid_constant__ Im2colProblem problem,
+                             const __grid_constant__ Vectors vectors, const float* col, float* x) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const Steps& steps = vectors.steps;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
@@ -177,10 +177,10 @@ using Kernel = void (*)(Im2colProblem, Vectors, const float*, float*);
 /// The kernel for any filter.
 Kernel any_filter(int stride) {
   switch (stride) {
-    case 1: return col2im_vectors<1, 0, 0>;
-    case 2: return col2im_vectors<2, 0, 0>;
-    case 3: return col2im_vectors<3, 0, 0>;
-    default: return col2im_vectors<4, 0, 0>;
+    case 1: return col2im_col2im_vectorized<1, 0, 0>;
+    case 2: return col2im_col2im_vectorized<2, 0, 0>;
+    case 3: return col2im_col2im_vectorized<3, 0, 0>;
+    default: return col2im_col2im_vectorized<4, 0, 0>;
   }
 }
 
@@ -190,11 +190,11 @@ Kernel kernel_for(const Im2colProblem& problem) {
   const WindowAxis &height = problem.height, &width = problem.width;
   if (problem.depth.kernel == 1 && height.kernel == width.kernel && height.dilation == 1 &&
       width.dilation == 1 && height.stride == width.stride) {
-    if (width.stride == 1 && width.kernel == 1) return col2im_vectors<1, 1, 1>;
-    if (width.stride == 1 && width.kernel == 3) return col2im_vectors<1, 3, 3>;
-    if (width.stride == 1 && width.kernel == 5) return col2im_vectors<1, 5, 5>;
-    if (width.stride == 2 && width.kernel == 3) return col2im_vectors<2, 3, 2>;
-    if (width.stride == 2 && width.kernel == 7) return col2im_vectors<2, 7, 4>;
+    if (width.stride == 1 && width.kernel == 1) return col2im_col2im_vectorized<1, 1, 1>;
+    if (width.stride == 1 && width.kernel == 3) return col2im_col2im_vectorized<1, 3, 3>;
+    if (width.stride == 1 && width.kernel == 5) return col2im_col2im_vectorized<1, 5, 5>;
+    if (width.stride == 2 && width.kernel == 3) return col2im_col2im_vectorized<2, 3, 2>;
+    if (width.stride == 2 && width.kernel == 7) return col2im_col2im_vectorized<2, 7, 4>;
   }
   return any_filter(width.stride);
 }

@@ -2,7 +2,8 @@
 /// @brief conv2d_dgrad by a tiled matrix product and col2im.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
-/// - The kernels: cuda_optimized/gemm/tiled_batched.cu, cuda_optimized/col2im/col2im_batched.cu
+/// - The kernels: cuda_optimized/gemm/shared/tiled_batched.cu,
+/// cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
 ///
 /// **The idea.** The sum over output channels is a matrix product, col = w^T * dy, for each image
@@ -23,14 +24,14 @@
 /// @expect launches 2
 /// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: other layouts
 /// than NCHW, other types than float32, 2^31 and more rows or columns.
-/// **Try.** Set kColumnBudget (column_budget.cuh) to 4 MB, then to 1 GB. Which of the two kernels
-/// takes longer now, and why?
+/// **Try.** Set kColumnBudget (im2col/shared/column_budget.cuh) to 4 MB, then to 1 GB. Which of the
+/// two kernels takes longer now, and why?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/col2im/col2im_batched.cuh"
-#include "cuda_optimized/gemm/tiled_batched.cuh"
-#include "cuda_optimized/im2col/column_budget.cuh"
+#include "cuda_optimized/gemm/shared/tiled_batched.cuh"
+#include "cuda_optimized/im2col/shared/column_budget.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {

@@ -2,7 +2,8 @@
 /// @brief conv2d_wgrad by im2col and a tiled matrix product; db by a block's reduction.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
-/// - The kernels: cuda_optimized/im2col/im2col_batched.cu, cuda_optimized/gemm/tiled_batched.cu
+/// - The kernels: cuda_optimized/im2col/im2col_batched.cu,
+/// cuda_optimized/gemm/shared/tiled_batched.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** The sum over outputs is a matrix product, dw = dy * col^T, for each group; images
@@ -31,9 +32,9 @@
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/tiled_batched.cuh"
-#include "cuda_optimized/im2col/column_budget.cuh"
+#include "cuda_optimized/gemm/shared/tiled_batched.cuh"
 #include "cuda_optimized/im2col/im2col_batched.cuh"
+#include "cuda_optimized/im2col/shared/column_budget.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -41,7 +42,8 @@ namespace {
 constexpr int kThreads = 256;  ///< A power of two, for the pairs.
 
 /// dy [N][K][P][Q], db [K]. Grid K, block kThreads.
-__global__ void bias_gradient(Conv2dProblem conv, const float* dy, float* db) {
+__global__ void conv2d_wgrad_im2col_gemm_bias_gradient(Conv2dProblem conv, const float* dy,
+                                                       float* db) {
   __shared__ float part[kThreads];
   const int k = static_cast<int>(blockIdx.x), thread = static_cast<int>(threadIdx.x);
   const std::int64_t plane = std::int64_t{conv.P} * conv.Q;
@@ -105,7 +107,8 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
                                .accumulate = true});
     }
   }
-  launch(bias_gradient, {static_cast<unsigned>(conv.K), kThreads}, conv, dy, arrays.db);
+  launch(conv2d_wgrad_im2col_gemm_bias_gradient, {static_cast<unsigned>(conv.K), kThreads}, conv,
+         dy, arrays.db);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) { return images_in_words(conv); }

@@ -33,7 +33,7 @@
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
@@ -60,7 +60,7 @@ struct Step {
 
 /// chirp [L]: exp(-pi i j^2 / L); filter [M]: its conjugate, mirrored around point 0, and zeros
 /// between. Any one-dimensional grid.
-__global__ void fft_chirp(int length, int padded, Point* chirp, Point* filter) {
+__global__ void fft_bluestein_chirp(int length, int padded, Point* chirp, Point* filter) {
   for (const std::int64_t i : grid_stride(std::int64_t{padded})) {
     const std::int64_t j = i < length ? i : padded - i;  // a distance from point 0
     Point of_filter = {0, 0};
@@ -77,8 +77,8 @@ __global__ void fft_chirp(int length, int padded, Point* chirp, Point* filter) {
 
 /// to [lines][M]: the points times the chirp, then zeros.
 /// @param plane the result of the step before; null: x is read. Any one-dimensional grid.
-__global__ void fft_modulate(FftProblem fft, Step step, const Point* chirp, const float* x,
-                             const Point* plane, Point* to) {
+__global__ void fft_bluestein_modulate(FftProblem fft, Step step, const Point* chirp,
+                                       const float* x, const Point* plane, Point* to) {
   for (const std::int64_t i : grid_stride(step.lines * step.padded)) {
     const std::int64_t j = i & (step.padded - 1), line = i / step.padded;
     Point point = {0, 0};
@@ -92,8 +92,8 @@ __global__ void fft_modulate(FftProblem fft, Step step, const Point* chirp, cons
 
 /// One pass over lines of `padded` points: lines of `before` points become lines of twice as many,
 /// see passes.cu. twiddles [M]: see fft_twiddles(). Any one-dimensional grid.
-__global__ void fft_padded_pass(std::int64_t butterflies, int padded, int before,
-                                const Point* twiddles, const Point* from, Point* to) {
+__global__ void fft_bluestein_padded_pass(std::int64_t butterflies, int padded, int before,
+                                          const Point* twiddles, const Point* from, Point* to) {
   const std::int64_t half = padded / 2;
   for (const std::int64_t i : grid_stride(butterflies)) {
     const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
@@ -107,7 +107,8 @@ __global__ void fft_padded_pass(std::int64_t butterflies, int padded, int before
 
 /// Multiplies lines [lines][M] by the filter's spectrum [M], and exchanges real and imaginary
 /// parts, so that the next forward transform is an inverse one. Any one-dimensional grid.
-__global__ void fft_filter(std::int64_t points, int padded, const Point* spectrum, Point* lines) {
+__global__ void fft_bluestein_filter(std::int64_t points, int padded, const Point* spectrum,
+                                     Point* lines) {
   for (const std::int64_t i : grid_stride(points)) {
     lines[i] = exchanged_if(true, lines[i] * spectrum[i & (padded - 1)]);
   }
@@ -115,8 +116,8 @@ __global__ void fft_filter(std::int64_t points, int padded, const Point* spectru
 
 /// The first frequencies of each line [lines][M], times the chirp and 1 / M.
 /// @param plane where they go; null: to y. Any one-dimensional grid.
-__global__ void fft_demodulate(FftProblem fft, Step step, const Point* chirp, const Point* lines,
-                               Point* plane, float* y) {
+__global__ void fft_bluestein_demodulate(FftProblem fft, Step step, const Point* chirp,
+                                         const Point* lines, Point* plane, float* y) {
   const float scale = 1.0f / static_cast<float>(step.padded);  // a power of two: it rounds nothing
   for (const std::int64_t i : grid_stride(step.lines * step.outputs)) {
     const std::int64_t k = i % step.outputs, line = i / step.outputs;
@@ -193,8 +194,8 @@ Point* transform(std::int64_t count, int padded, const Point* twiddles, Point* l
                  Point* other) {
   const std::int64_t butterflies = count * (padded / 2);
   for (int before = 1; before < padded; before *= 2) {
-    launch(fft_padded_pass, {blocks_of(butterflies), kThreads}, butterflies, padded, before,
-           twiddles, lines, other);
+    launch(fft_bluestein_padded_pass, {blocks_of(butterflies), kThreads}, butterflies, padded,
+           before, twiddles, lines, other);
     std::swap(lines, other);
   }
   return lines;
@@ -205,17 +206,17 @@ void run_step(const FftProblem& fft, const Step& step, const Workspace& work,
               const FftArrays& arrays, const Point* from, Point* to) {
   const std::int64_t points = step.lines * step.padded;
   launch_twiddles(step.padded, 2, work.twiddles);
-  launch(fft_chirp, {blocks_of(step.padded), kThreads}, step.length, step.padded, work.chirp,
-         work.spectrum);
+  launch(fft_bluestein_chirp, {blocks_of(step.padded), kThreads}, step.length, step.padded,
+         work.chirp, work.spectrum);
   const Point* spectrum = transform(1, step.padded, work.twiddles, work.spectrum, work.of_passes);
-  launch(fft_modulate, {blocks_of(points), kThreads}, fft, step, work.chirp,
+  launch(fft_bluestein_modulate, {blocks_of(points), kThreads}, fft, step, work.chirp,
          arrays.x.as<const float>(), from, work.lines);
   Point* lines = transform(step.lines, step.padded, work.twiddles, work.lines, work.other);
-  launch(fft_filter, {blocks_of(points), kThreads}, points, step.padded, spectrum, lines);
+  launch(fft_bluestein_filter, {blocks_of(points), kThreads}, points, step.padded, spectrum, lines);
   lines = transform(step.lines, step.padded, work.twiddles, lines,
                     lines == work.lines ? work.other : work.lines);
-  launch(fft_demodulate, {blocks_of(step.lines * step.outputs), kThreads}, fft, step, work.chirp,
-         lines, to, arrays.y.as<float>());
+  launch(fft_bluestein_demodulate, {blocks_of(step.lines * step.outputs), kThreads}, fft, step,
+         work.chirp, lines, to, arrays.y.as<float>());
 }
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {

@@ -1,7 +1,7 @@
 /// @file four_step.cu
 /// @brief fft, long lines as matrices: transform the columns, turn each point, transform the rows.
 ///
-/// - Before: registers.cu
+/// - Before: radix8.cu
 /// - After: rows_and_columns.cu
 ///
 /// **The idea.** A line that does not fit into shared memory is a matrix of L1 rows and L2 columns,
@@ -29,8 +29,8 @@
 /// **Try.** L1 = 8 and L2 = L / 8, for lines of at most 8192 points: what does step 1 need?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/fft/butterflies.cuh"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/butterflies.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
@@ -65,8 +65,8 @@ __device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; 
 /// Grid (N * step.lines / 8), block (step.length), shared memory for 8 lines.
 template <class T>
 __global__ void __launch_bounds__(kMaxThreads)
-    fft_step(FftProblem fft, Step step, const Complex<T>* twiddles, Turns<T> turns,
-             Points<const float> from, Points<float> to) {
+    fft_four_step(FftProblem fft, Step step, const Complex<T>* twiddles, Turns<T> turns,
+                  Points<const float> from, Points<float> to) {
   Complex<T>* points = dynamic_shared<Complex<T>>();
   const int eighth = step.length / kRadix, thread = static_cast<int>(threadIdx.x);
   const int t = thread / kLines, c = thread % kLines;
@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(kMaxThreads)
 
 /// low [S] and high [L / S], see Turns. Any one-dimensional grid.
 template <class T>
-__global__ void fft_turns(int L, int low_bits, Complex<T>* low, Complex<T>* high) {
+__global__ void fft_four_step_twiddles(int L, int low_bits, Complex<T>* low, Complex<T>* high) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i < 1 << low_bits) low[i] = root_of_unity<T>(i, L);
   if (i < L >> low_bits) high[i] = root_of_unity<T>(i, L >> low_bits);
@@ -162,12 +162,13 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context& context)
     const Workspace<T> work = workspace_at<T>(fft, context.workspace_as<std::byte>());
     launch_twiddles(L1, kRadix, work.columns);
     launch_twiddles(L2, kRadix, work.rows);
-    launch(fft_turns<T>, {blocks_for(L1, 128), 128}, fft.L, low_bits, work.low, work.high);
+    launch(fft_four_step_twiddles<T>, {blocks_for(L1, 128), 128}, fft.L, low_bits, work.low,
+           work.high);
     const auto step = [&](const Step& of, const Complex<T>* twiddles, const Turns<T>& turns,
                           const Points<const float>& from, const Points<float>& to) {
       const std::size_t bytes = std::size_t{kLines} * of.length * sizeof(Complex<T>);
       const unsigned blocks = blocks_for(std::int64_t{fft.N} * of.lines, kLines);
-      launch(fft_step<T>, {blocks, static_cast<unsigned>(of.length), bytes}, fft, of, twiddles,
+      launch(fft_four_step<T>, {blocks, static_cast<unsigned>(of.length), bytes}, fft, of, twiddles,
              turns, from, to);
     };
     step({L1, L2, L2, 1, L2, 1}, work.columns, {work.low, work.high, low_bits},

@@ -2,7 +2,7 @@
 /// @brief fft, a kernel a pass: a thread a butterfly, the line goes through memory log2 L times.
 ///
 /// - Before: cpu_reference/fft/stockham.cpp
-/// - After: shared.cu
+/// - After: shared_memory.cu
 ///
 /// **The idea.** The butterflies of a pass are independent, those of two passes are not. So a pass
 /// becomes a kernel, and the end of a kernel is the wait for all of its threads, in all blocks. The
@@ -28,7 +28,7 @@
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
@@ -40,8 +40,8 @@ constexpr std::int64_t kMaxBlocks = 4096;
 /// One pass over N lines: lines of `before` points become lines of twice as many.
 /// twiddles [L]: see fft_twiddles(). Any one-dimensional grid.
 template <class T>
-__global__ void fft_pass(FftProblem fft, int before, const Complex<T>* twiddles,
-                         Points<const float> from, Points<float> to) {
+__global__ void fft_passes(FftProblem fft, int before, const Complex<T>* twiddles,
+                           Points<const float> from, Points<float> to) {
   const std::int64_t half = fft.L / 2;
   for (const std::int64_t i : grid_stride(fft.points() / 2)) {
     const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
@@ -92,7 +92,7 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context& context)
     float* to = fft.passes() % 2 != 0 ? y : other;  // so that the last pass writes to y
     for (int pass = 0; pass < fft.passes(); ++pass) {
       const bool first = pass == 0, last = pass + 1 == fft.passes();
-      launch(fft_pass<T>, {blocks_for(fft.points() / 2, kThreads, kMaxBlocks), kThreads}, fft,
+      launch(fft_passes<T>, {blocks_for(fft.points() / 2, kThreads, kMaxBlocks), kThreads}, fft,
              1 << pass, twiddles, points_of(from, first && fft.exchanges()),
              points_of(to, last && fft.exchanges()));
       from = to;

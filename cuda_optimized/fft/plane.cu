@@ -1,7 +1,7 @@
 /// @file plane.cu
 /// @brief fft, a small plane is a line in shared memory, whose passes begin anew for the rows.
 ///
-/// - Before: registers.cu
+/// - Before: radix8.cu
 /// - The same maths: cpu_reference/fft/rows_and_columns.cpp
 ///
 /// **The idea.** Take a plane of H rows for a line of H L points. Stockham's first passes read the
@@ -32,8 +32,8 @@
 /// gained without those products?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/fft/butterflies.cuh"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/butterflies.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {

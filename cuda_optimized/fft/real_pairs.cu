@@ -1,7 +1,7 @@
 /// @file real_pairs.cu
 /// @brief fft, two real lines are transformed as one complex line, and taken apart in registers.
 ///
-/// - Before: registers.cu
+/// - Before: radix8.cu
 /// - After: real_pairs_inverse.cu
 /// - The same maths: cpu_reference/fft/real_pairs.cpp
 ///
@@ -32,8 +32,8 @@
 #include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/fft/butterflies.cuh"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/butterflies.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {

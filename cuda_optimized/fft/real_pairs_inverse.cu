@@ -30,8 +30,8 @@
 #include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/fft/butterflies.cuh"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/butterflies.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {

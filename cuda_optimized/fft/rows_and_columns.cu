@@ -30,8 +30,8 @@
 /// Is the first kernel faster?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/fft/butterflies.cuh"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/butterflies.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
@@ -54,8 +54,8 @@ __device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; 
 /// Grid (N * step.lines / 8), block (step.length), shared memory for 8 lines.
 template <class T>
 __global__ void __launch_bounds__(kMaxThreads)
-    fft_lines_of_planes(FftProblem fft, Step step, const Complex<T>* twiddles,
-                        Points<const float> from, Points<float> to) {
+    fft_rows_and_columns(FftProblem fft, Step step, const Complex<T>* twiddles,
+                         Points<const float> from, Points<float> to) {
   Complex<T>* points = dynamic_shared<Complex<T>>();
   const int eighth = step.length / kRadix, thread = static_cast<int>(threadIdx.x);
   const int t = thread / kLines, c = thread % kLines;
@@ -128,7 +128,7 @@ void run(const FftProblem& fft, const FftArrays& arrays, const Context& context)
                           const Points<const float>& from, const Points<float>& to) {
       const std::size_t bytes = std::size_t{kLines} * of.length * sizeof(Complex<T>);
       const unsigned blocks = blocks_for(std::int64_t{fft.N} * of.lines, kLines);
-      launch(fft_lines_of_planes<T>, {blocks, static_cast<unsigned>(of.length), bytes}, fft, of,
+      launch(fft_rows_and_columns<T>, {blocks, static_cast<unsigned>(of.length), bytes}, fft, of,
              twiddles, from, to);
     };
     auto* const y = arrays.y.as<float>();

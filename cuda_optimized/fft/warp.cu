@@ -1,7 +1,7 @@
 /// @file warp.cu
 /// @brief fft, short lines in a warp: lanes exchange points by shuffles, without shared memory.
 ///
-/// - Before: shared.cu
+/// - Before: shared_memory.cu
 ///
 /// **The idea.** A line of up to 32 points is a point a lane, one of 64 is two. A butterfly is then
 /// an exchange with the lane whose number differs in one bit, first the highest, in the end the
@@ -27,7 +27,7 @@
 
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/fft/line_access.cuh"
+#include "cuda_optimized/fft/shared/line_access.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {

@@ -2,8 +2,8 @@
 /// @brief gemm: the tiles of the next steps are copied asynchronously, past the registers.
 ///
 /// - Before: double_buffered.cu
-/// - After: mma_tf32.cu, split_k.cu
-/// - As a building block: async_tiles.cuh (split_k and stream_k are made of it)
+/// - After: tf32/mma.cu, split_k.cu
+/// - As a building block: shared/async_tiles.cuh (split_k and stream_k are made of it)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A thread that loads into registers must come back to store what has arrived.
@@ -35,8 +35,8 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {

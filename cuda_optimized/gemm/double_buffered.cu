@@ -26,8 +26,8 @@
 /// **Try.** Store the fetched tiles before the arithmetic. What does the warp wait for now?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {

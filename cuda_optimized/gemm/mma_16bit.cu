@@ -1,7 +1,7 @@
 /// @file mma_16bit.cu
 /// @brief gemm on the tensor cores in 16 bits: float16 or bfloat16, sums in float.
 ///
-/// - Before: mma_tf32.cu
+/// - Before: tf32/mma.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A register holds two numbers of 16 bits, so that `mma.sync` takes 16 steps of k
@@ -36,9 +36,9 @@
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/halves.cuh"
-#include "cuda_optimized/gemm/mma_tile.cuh"
-#include "cuda_optimized/gemm/plain_sums.cuh"
+#include "cuda_optimized/gemm/shared/accumulate.cuh"
+#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/mma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

@@ -33,7 +33,7 @@
 /// The result is the same. How many banks does a warp's load of b meet now?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {

@@ -38,9 +38,9 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/async_tiles.cuh"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/async_tiles.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -86,8 +86,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
 
 /// c[i] = the sum of parts[0 ... count - 1][i], in this order. Grid (<= ceil(floats / 256)),
 /// block (256).
-__global__ void sum_parts(const float* parts, int count, std::int64_t part_floats, float* c,
-                          std::int64_t floats) {
+__global__ void gemm_split_k_sum_parts(const float* parts, int count, std::int64_t part_floats,
+                                       float* c, std::int64_t floats) {
   for (const std::int64_t i : grid_stride<kSumThreads>(floats)) {
     float sum = parts[i];
     for (int part = 1; part < count; ++part) sum += parts[part * part_floats + i];
@@ -177,8 +177,8 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& conte
   if (splits == 1) return;
   const int count = filled_parts(gemm, splits);
   const std::int64_t floats = std::int64_t{gemm.M} * gemm.N;
-  launch(sum_parts, {dim3(blocks_for(floats, kSumThreads)), dim3(kSumThreads)}, parts, count,
-         part_floats(gemm), product.c, floats);
+  launch(gemm_split_k_sum_parts, {dim3(blocks_for(floats, kSumThreads)), dim3(kSumThreads)}, parts,
+         count, part_floats(gemm), product.c, floats);
 }
 
 OutputTile tile(const GemmProblem& gemm) { return extents_of(shape_of(gemm)); }

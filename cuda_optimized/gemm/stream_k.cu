@@ -33,9 +33,9 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/async_tiles.cuh"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/async_tiles.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -101,7 +101,7 @@ __device__ std::int64_t block_of(std::int64_t step, std::int64_t steps, std::int
 /// @param blocks of gemm_stream_k
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads)
-    add_pieces(Product product, TileMapProblem map, float4* pieces, int blocks) {
+    gemm_stream_k_add_pieces(Product product, TileMapProblem map, float4* pieces, int blocks) {
   const Tile tile(threadIdx.x);
   const std::int64_t tiles = std::int64_t{map.tiles_m} * map.tiles_n, steps = tiles * map.k_steps;
   for (std::int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
@@ -174,8 +174,8 @@ void launch_with(const Product& product, const TileMapProblem& tiles, float4* pi
          tiles, pieces);
   const unsigned all = blocks_for(std::int64_t{tiles.tiles_m} * tiles.tiles_n, 1);
   constexpr unsigned kFours = Tile::kThreadM * Tile::kThreadN / 4;
-  launch(add_pieces<Tile, kAligned>, {dim3(all, kFours), dim3(Tile::kThreads)}, product, tiles,
-         pieces, static_cast<int>(grid.x));
+  launch(gemm_stream_k_add_pieces<Tile, kAligned>, {dim3(all, kFours), dim3(Tile::kThreads)},
+         product, tiles, pieces, static_cast<int>(grid.x));
 }
 
 template <class Tile>

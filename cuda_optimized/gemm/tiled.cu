@@ -3,7 +3,7 @@
 ///
 /// - Before: cuda_naive/gemm/direct.cu
 /// - After: register_tile.cu
-/// - For convolutions: tiled_batched.cu, the same for any strides, images and groups
+/// - For convolutions: shared/tiled_batched.cu, the same for any strides, images and groups
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** The 32 x 32 elements of c that a block computes need 32 rows of a and 32 columns
@@ -34,7 +34,7 @@
 /// loads from shared memory does a multiply-add cost now?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {

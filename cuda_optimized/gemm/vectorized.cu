@@ -33,8 +33,8 @@
 /// **Try.** Take the 4 floats between the rows of a's tile away, and count the bank conflicts.
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {

@@ -15,8 +15,8 @@
 ///                                        + - - - - - - - +
 ///
 /// So a block's tile is divided into the warps' parts first, and those among threads.
-/// thread_tile.cuh draws where a thread's pieces of 4 x 4 then lie: it is the inner part of other
-/// ladders' products.
+/// shared/thread_tile.cuh draws where a thread's pieces of 4 x 4 then lie: it is the inner part of
+/// other ladders' products.
 ///
 /// **Expect.** A third less traffic from shared memory; instructions and registers stay. The loads
 /// of vectorized come in as fast as the arithmetic needs them, so what this saves is waiting where
@@ -29,8 +29,8 @@
 /// test notices?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/gemm/gemm_plan.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {

@@ -41,7 +41,7 @@ __device__ int position(const WindowAxis& axis, int window, int tap) {
 }
 
 /// x [N*C][D][H][W], col [N*C * taps][windows]. Any one-dimensional grid.
-__global__ void im2col_all_images(Im2colProblem problem, const float* x, float* col) {
+__global__ void im2col_im2col_batched(Im2colProblem problem, const float* x, float* col) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const std::int64_t channels = std::int64_t{problem.N} * problem.C;
@@ -79,8 +79,8 @@ Declined supports(const Im2colProblem& problem) {
 void run(const Im2colProblem& problem, const Im2colArrays& arrays, const Context&) {
   if (problem.request == Request::none) return;
   const std::int64_t items = std::int64_t{problem.N} * problem.C * problem.columns();
-  launch(im2col_all_images, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, problem, arrays.x,
-         arrays.col);
+  launch(im2col_im2col_batched, {blocks_for(items, kThreads, kMaxBlocks), kThreads}, problem,
+         arrays.x, arrays.col);
 }
 
 }  // namespace

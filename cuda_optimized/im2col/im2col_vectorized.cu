@@ -83,8 +83,8 @@ __device__ void store(float* to, const float (&values)[kWidth], bool add, bool s
 /// consists of aligned vectors; -1: unknown, or it does not
 template <int kWidth, int kTaps, int kStride, int kBefore>
 __global__ void __launch_bounds__(kThreads)
-    im2col_vectors(const __grid_constant__ Im2colProblem problem,
-                   const __grid_constant__ Vectors vectors, const float* x, float* col) {
+    im2col_im2col_vectorized(const __grid_constant__ Im2colProblem problem,
+                             const __grid_constant__ Vectors vectors, const float* x, float* col) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
   const bool add = problem.request == Request::add, streaming = vectors.streaming;
@@ -161,23 +161,23 @@ using Kernel = void (*)(Im2colProblem, Vectors, const float*, float*);
 /// @param aligned rows of x consist of aligned vectors
 template <int kWidth>
 Kernel kernel_for(const WindowAxis& width, bool aligned) {
-  if (width.dilation != 1) return im2col_vectors<kWidth, 0, 0, -1>;
+  if (width.dilation != 1) return im2col_im2col_vectorized<kWidth, 0, 0, -1>;
   if (kWidth == 4 && aligned) {  // then the first tap of four windows is -pad (modulo 4) for all
     const auto is = [&](int taps, int stride, int pad) {
       return width.kernel == taps && width.stride == stride && width.pad_before == pad;
     };
-    if (is(1, 1, 0)) return im2col_vectors<kWidth, 1, 1, 0>;
-    if (is(3, 1, 1)) return im2col_vectors<kWidth, 3, 1, 3>;
-    if (is(5, 1, 2)) return im2col_vectors<kWidth, 5, 1, 2>;
-    if (is(3, 2, 1)) return im2col_vectors<kWidth, 3, 2, 3>;
-    if (is(7, 2, 3)) return im2col_vectors<kWidth, 7, 2, 1>;
+    if (is(1, 1, 0)) return im2col_im2col_vectorized<kWidth, 1, 1, 0>;
+    if (is(3, 1, 1)) return im2col_im2col_vectorized<kWidth, 3, 1, 3>;
+    if (is(5, 1, 2)) return im2col_im2col_vectorized<kWidth, 5, 1, 2>;
+    if (is(3, 2, 1)) return im2col_im2col_vectorized<kWidth, 3, 2, 3>;
+    if (is(7, 2, 3)) return im2col_im2col_vectorized<kWidth, 7, 2, 1>;
   }
-  if (width.stride == 1 && width.kernel == 1) return im2col_vectors<kWidth, 1, 1, -1>;
-  if (width.stride == 1 && width.kernel == 3) return im2col_vectors<kWidth, 3, 1, -1>;
-  if (width.stride == 1 && width.kernel == 5) return im2col_vectors<kWidth, 5, 1, -1>;
-  if (width.stride == 2 && width.kernel == 3) return im2col_vectors<kWidth, 3, 2, -1>;
-  if (width.stride == 2 && width.kernel == 7) return im2col_vectors<kWidth, 7, 2, -1>;
-  return im2col_vectors<kWidth, 0, 0, -1>;
+  if (width.stride == 1 && width.kernel == 1) return im2col_im2col_vectorized<kWidth, 1, 1, -1>;
+  if (width.stride == 1 && width.kernel == 3) return im2col_im2col_vectorized<kWidth, 3, 1, -1>;
+  if (width.stride == 1 && width.kernel == 5) return im2col_im2col_vectorized<kWidth, 5, 1, -1>;
+  if (width.stride == 2 && width.kernel == 3) return im2col_im2col_vectorized<kWidth, 3, 2, -1>;
+  if (width.stride == 2 && width.kernel == 7) return im2col_im2col_vectorized<kWidth, 7, 2, -1>;
+  return im2col_im2col_vectorized<kWidth, 0, 0, -1>;
 }
 
 /// Neighbouring windows of a thread, and whether all rows of x consist of vectors: if the arrays
@@ -235,7 +235,8 @@ std::string im2col_vectorized_in_words(const Im2colProblem& problem) {
   const WindowAxis& width = problem.width;
   const bool four = windows_together(problem) == 4, vectors = four && rows_are_vectors(problem);
   const Kernel kernel = four ? kernel_for<4>(width, vectors) : kernel_for<1>(width, false);
-  const Kernel any = four ? im2col_vectors<4, 0, 0, -1> : im2col_vectors<1, 0, 0, -1>;
+  const Kernel any =
+      four ? im2col_im2col_vectorized<4, 0, 0, -1> : im2col_im2col_vectorized<1, 0, 0, -1>;
   return text(four ? "four windows" : "a window", " a thread, ",
               kernel == any ? "any taps"
                             : text(width.kernel, width.kernel == 1 ? " tap" : " taps",

@@ -62,8 +62,8 @@ __device__ float4 sum(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + 
 /// float
 template <class Vector>
 __global__ void __launch_bounds__(kThreads)
-    im2row_vectors(const __grid_constant__ Im2colProblem problem, const __grid_constant__ Rows rows,
-                   const Vector* x, Vector* col) {
+    im2col_im2row(const __grid_constant__ Im2colProblem problem, const __grid_constant__ Rows rows,
+                  const Vector* x, Vector* col) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const bool add = problem.request == Request::add;
 
@@ -160,7 +160,7 @@ void launch_im2row(const Im2colProblem& problem, const float* x, float* col) {
   for (; rows.image0 < problem.N; rows.image0 += step) {
     const std::int64_t images = std::min(step, problem.N - rows.image0);
     rows.threads = static_cast<int>(images * of_image);
-    launch(im2row_vectors<Vector>, {blocks_for(rows.threads, kThreads, kMaxBlocks), kThreads},
+    launch(im2col_im2row<Vector>, {blocks_for(rows.threads, kThreads, kMaxBlocks), kThreads},
            problem, rows, reinterpret_cast<const Vector*>(x), reinterpret_cast<Vector*>(col));
   }
 }

@@ -1,7 +1,7 @@
 /// @file neighbour_table.cu
 /// @brief rulebook, every mode: each output asks its taps, and the table's order orders the pairs.
 ///
-/// - Before: compact_before_sort.cu
+/// - Before: strided/compact_before_sort.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** An output has at most one input at a tap. So the rulebook is a table, nbr [KV][M],
@@ -38,7 +38,7 @@
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/table_forms.cuh"
+#include "cuda_optimized/rulebook/shared/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
@@ -70,8 +70,9 @@ struct SiteIndex {
 };
 
 /// counts [N]: how many taps of each site lead somewhere. Any one-dimensional grid.
-__global__ void count_candidates(RulebookProblem book, const std::int32_t* coords,
-                                 std::int32_t* counts) {
+__global__ void rulebook_neighbour_table_count_candidates(RulebookProblem book,
+                                                          const std::int32_t* coords,
+                                                          std::int32_t* counts) {
   for (const std::int64_t row : grid_stride(book.sites)) {
     const Site in = site_of(book, coords, row);
     std::int32_t count = 0;
@@ -83,8 +84,10 @@ __global__ void count_candidates(RulebookProblem book, const std::int32_t* coord
 
 /// candidates [offsets[N]]: the keys that each site leads to, from its offset on. Any
 /// one-dimensional grid.
-__global__ void list_candidates(RulebookProblem book, const std::int32_t* coords,
-                                const std::int64_t* offsets, std::int64_t* candidates) {
+__global__ void rulebook_neighbour_table_list_candidates(RulebookProblem book,
+                                                         const std::int32_t* coords,
+                                                         const std::int64_t* offsets,
+                                                         std::int64_t* candidates) {
   for (const std::int64_t row : grid_stride(book.sites)) {
     const Site in = site_of(book, coords, row);
     std::int64_t place = offsets[row];
@@ -97,15 +100,18 @@ __global__ void list_candidates(RulebookProblem book, const std::int32_t* coords
 }
 
 /// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
-__global__ void write_sites(RulebookProblem book, std::int64_t count, const std::int64_t* keys,
-                            std::int32_t* out_coords) {
+__global__ void rulebook_neighbour_table_write_sites(RulebookProblem book, std::int64_t count,
+                                                     const std::int64_t* keys,
+                                                     std::int32_t* out_coords) {
   for (const std::int64_t row : grid_stride(count))
     write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
 }
 
 /// nbr [KV][M] and mask [M][mask_words(KV)]: one thread an output row. Any one-dimensional grid.
-__global__ void fill_table(RulebookProblem book, std::int64_t M, const std::int32_t* out_coords,
-                           SiteIndex inputs, std::int32_t* nbr, std::int32_t* mask) {
+__global__ void rulebook_neighbour_table_fill_table(RulebookProblem book, std::int64_t M,
+                                                    const std::int32_t* out_coords,
+                                                    SiteIndex inputs, std::int32_t* nbr,
+                                                    std::int32_t* mask) {
   // Under `inverse` the outputs are the given sites, and ask where `strided` leads them.
   const bool inverse = book.mode == SparseMode::inverse;
   for (const std::int64_t row : grid_stride(M)) {
@@ -143,13 +149,15 @@ FoundSites find_sites(const RulebookProblem& book, const std::int32_t* coords) {
   const unsigned blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const DeviceArray<std::int32_t> counts(book.sites);
   const DeviceArray<std::int64_t> offsets(std::int64_t{book.sites} + 1), distinct_count(1);
-  launch(count_candidates, {blocks, kThreads}, book, coords, counts.data());
+  launch(rulebook_neighbour_table_count_candidates, {blocks, kThreads}, book, coords,
+         counts.data());
   exclusive_sum(counts.data(), offsets.data(), book.sites);
   const std::int64_t total = downloaded(offsets.data() + book.sites);
 
   const DeviceArray<std::int64_t> candidates(total), sorted(total);
   FoundSites found{DeviceArray<std::int64_t>(total), 0};
-  launch(list_candidates, {blocks, kThreads}, book, coords, offsets.data(), candidates.data());
+  launch(rulebook_neighbour_table_list_candidates, {blocks, kThreads}, book, coords, offsets.data(),
+         candidates.data());
   sort_keys(candidates.data(), sorted.data(), total, key_bits(key_count(book, book.out_shape) - 1));
   unique(sorted.data(), found.keys.data(), distinct_count.data(), total);
   found.count = downloaded(distinct_count.data());
@@ -180,16 +188,16 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
         static_cast<std::size_t>(M) * static_cast<std::size_t>(1 + book.ndim) * sizeof *coords,
         cudaMemcpyDeviceToDevice, current_stream()));
   } else {
-    launch(write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, found.keys.data(),
-           out_coords);
+    launch(rulebook_neighbour_table_write_sites, {blocks_for(M, kThreads, kMaxBlocks), kThreads},
+           book, M, found.keys.data(), out_coords);
   }
 
   auto* nbr = arrays.create("nbr", {book.KV, M});
   auto* mask = arrays.create("mask", {M, mask_words(book.KV)});
   const SiteIndex inputs = inverse ? SiteIndex{found.keys.data(), nullptr, found.count}
                                    : SiteIndex{given_keys.data(), given_rows.data(), book.sites};
-  launch(fill_table, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book, M, out_coords, inputs,
-         nbr, mask);
+  launch(rulebook_neighbour_table_fill_table, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, book,
+         M, out_coords, inputs, nbr, mask);
 
   create_form(book, M, nbr, mask, arrays);
 }

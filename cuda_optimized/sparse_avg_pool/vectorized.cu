@@ -26,8 +26,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_avg_pool.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
-#include "cuda_optimized/sparse_max_pool/vectors.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/threads_along.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/vectors.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_avg_pool {
 namespace {
@@ -39,8 +39,8 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more vectors, threads str
 
 /// features [N][C], nbr [KV][M], y [M][C]; C is a multiple of kWidth. Any one-dimensional grid.
 template <int kWidth>
-__global__ void average_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
-                             float* y) {
+__global__ void sparse_avg_pool_vectorized(SparsePoolProblem pool, const float* features,
+                                           const std::int32_t* nbr, float* y) {
   const std::int64_t C = pool.C, M = pool.M;
   for (const std::int64_t i : grid_stride(M * C / kWidth)) {
     const std::int64_t row = i * kWidth / C, c = i * kWidth % C;
@@ -66,7 +66,9 @@ __global__ void average_rows(SparsePoolProblem pool, const float* features, cons
 void run(const SparsePoolProblem& pool, const SparseAvgPoolArrays& arrays, const Context&) {
   const int width = sparse_max_pool::vector_width(pool.C, {arrays.features, arrays.y});
   const std::int64_t vectors = std::int64_t{pool.M} * pool.C / width;
-  const auto kernel = width == 4 ? average_rows<4> : width == 2 ? average_rows<2> : average_rows<1>;
+  const auto kernel = width == 4   ? sparse_avg_pool_vectorized<4>
+                      : width == 2 ? sparse_avg_pool_vectorized<2>
+                                   : sparse_avg_pool_vectorized<1>;
   launch(kernel, {blocks_for(vectors, kThreads, kMaxBlocks), kThreads}, pool, arrays.features,
          arrays.nbr, arrays.y);
 }

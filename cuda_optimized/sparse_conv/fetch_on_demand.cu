@@ -36,8 +36,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_conv/row_pieces.cuh"
-#include "cuda_optimized/sparse_conv/row_tiles.cuh"
+#include "cuda_optimized/sparse_conv/shared/row_pieces.cuh"
+#include "cuda_optimized/sparse_conv/shared/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -80,7 +80,7 @@ struct Fetch {
 /// @tparam kAligned rows of features and weights can be read as float4, and those of y added to
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
-    fetch_on_demand_tiles(Fetch conv) {
+    sparse_conv_fetch_on_demand(Fetch conv) {
   using Sizes = Shared<Tile>;
   constexpr int kFloatsA = kAligned && Sizes::kAlongK ? 4 : 1, kFloatsB = kAligned ? 4 : 1;
   // Copies of a row that a block makes at once, and how many rows it copies at once.
@@ -215,8 +215,8 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
                        is_aligned(fetch.features) && is_aligned(fetch.weights) && is_aligned(y);
   if (conv.pairs > 0) {
     with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
-      const auto kernel =
-          aligned ? fetch_on_demand_tiles<Tile, true> : fetch_on_demand_tiles<Tile, false>;
+      const auto kernel = aligned ? sparse_conv_fetch_on_demand<Tile, true>
+                                  : sparse_conv_fetch_on_demand<Tile, false>;
       const std::int64_t tiles =
           first_slot(conv.pairs, conv.book.KV, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
       launch(kernel,

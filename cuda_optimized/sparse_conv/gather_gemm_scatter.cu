@@ -35,10 +35,10 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/async_tiles.cuh"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/sparse_conv/row_pieces.cuh"
-#include "cuda_optimized/sparse_conv/row_tiles.cuh"
+#include "cuda_optimized/gemm/shared/async_tiles.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/sparse_conv/shared/row_pieces.cuh"
+#include "cuda_optimized/sparse_conv/shared/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -55,7 +55,9 @@ struct Tap {
 /// gathered[i] = features[in] for the tap's pairs i. Rows of both consist of `pieces` pieces.
 /// Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
-__global__ void gather_rows(Tap tap, std::int64_t pieces, const Piece* features, Piece* gathered) {
+__global__ void sparse_conv_gather_gemm_scatter_gather_rows(Tap tap, std::int64_t pieces,
+                                                            const Piece* features,
+                                                            Piece* gathered) {
   const std::int64_t begin = tap.offset[0], count = tap.offset[1] - begin;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   std::int64_t i = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
@@ -72,7 +74,8 @@ __global__ void gather_rows(Tap tap, std::int64_t pieces, const Piece* features,
 /// @tparam kAligned b and c can be read and written as float4
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
-    multiply_rows(gemm::Product product, const std::int32_t* offset, const float* bias) {
+    sparse_conv_gather_gemm_scatter_multiply_rows(gemm::Product product, const std::int32_t* offset,
+                                                  const float* bias) {
   if (offset != nullptr) product.M = offset[1] - offset[0];
   const std::int64_t across = ceil_div(product.N, Tile::kBlockN);
   const std::int64_t tiles = ceil_div<std::int64_t>(product.M, Tile::kBlockM) * across;
@@ -99,7 +102,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
 /// the taps before are done: so no other thread adds to it now. Any one-dimensional grid. Block
 /// (along a row, rows).
 template <class Piece>
-__global__ void scatter_add_rows(Tap tap, std::int64_t pieces, const Piece* products, Piece* y) {
+__global__ void sparse_conv_gather_gemm_scatter_scatter_add_rows(Tap tap, std::int64_t pieces,
+                                                                 const Piece* products, Piece* y) {
   const std::int64_t begin = tap.offset[0], count = tap.offset[1] - begin;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   std::int64_t i = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
@@ -148,22 +152,25 @@ int centre_of(const SparseConvProblem& conv) {
 /// Pairs of a tap, on average.
 std::int64_t usual_pairs(const SparseConvProblem& conv) { return conv.pairs / conv.book.KV; }
 
-/// See gather_rows().
+/// See sparse_conv_gather_gemm_scatter_gather_rows().
 void gather(const SparseConvProblem& conv, Tap tap, const float* features, float* gathered) {
   with_piece(conv.Cin, is_aligned(features), [&]<class Piece>(int pieces) {
     const dim3 block = row_block(pieces);
-    launch(gather_rows<Piece>, {row_grid(conv.most_pairs, block), block}, tap, pieces,
+    launch(sparse_conv_gather_gemm_scatter_gather_rows<Piece>,
+           {row_grid(conv.most_pairs, block), block}, tap, pieces,
            reinterpret_cast<const Piece*>(features), reinterpret_cast<Piece*>(gathered));
   });
 }
 
-/// See multiply_rows(); product.M is the most rows that there may be.
+/// See sparse_conv_gather_gemm_scatter_multiply_rows(); product.M is the most rows that there may
+/// be.
 void multiply(const SparseConvProblem& conv, const gemm::Product& product, std::int64_t usual_rows,
               const std::int32_t* offset, const float* bias) {
   const bool aligned =
       channels_in_fours(product.N) && is_aligned(product.b) && is_aligned(product.c);
   with_tile(usual_rows, conv, [&]<class Tile>(const Tile&) {
-    const auto kernel = aligned ? multiply_rows<Tile, true> : multiply_rows<Tile, false>;
+    const auto kernel = aligned ? sparse_conv_gather_gemm_scatter_multiply_rows<Tile, true>
+                                : sparse_conv_gather_gemm_scatter_multiply_rows<Tile, false>;
     const std::int64_t tiles =
         std::int64_t{ceil_div(product.M, Tile::kBlockM)} * ceil_div(product.N, Tile::kBlockN);
     const dim3 grid(blocks_for(tiles, 1, std::int64_t{kTileBlocksPerSm} * multiprocessors()));
@@ -172,11 +179,12 @@ void multiply(const SparseConvProblem& conv, const gemm::Product& product, std::
   });
 }
 
-/// See scatter_add_rows().
+/// See sparse_conv_gather_gemm_scatter_scatter_add_rows().
 void scatter_add(const SparseConvProblem& conv, Tap tap, const float* products, float* y) {
   with_piece(conv.Cout, is_aligned(y), [&]<class Piece>(int pieces) {
     const dim3 block = row_block(pieces);
-    launch(scatter_add_rows<Piece>, {row_grid(conv.most_pairs, block), block}, tap, pieces,
+    launch(sparse_conv_gather_gemm_scatter_scatter_add_rows<Piece>,
+           {row_grid(conv.most_pairs, block), block}, tap, pieces,
            reinterpret_cast<const Piece*>(products), reinterpret_cast<Piece*>(y));
   });
 }

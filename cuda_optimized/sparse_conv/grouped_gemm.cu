@@ -14,10 +14,10 @@
 ///     tap 1        [ti..]                            block 3
 ///     tap 2        [tile][tile][tile][t...]          block 4, 5, 6, 7
 ///
-/// A block finds its tap by the offsets alone (row_tiles.cuh: first_slot()), so the list of tiles
-/// is never stored. One launch gathers the rows of all pairs, one multiplies. To scatter all taps
-/// at once would need atomics, so each output *collects* its products in the third. It finds them
-/// by its mask and by a table that the gather leaves, place[k][out].
+/// A block finds its tap by the offsets alone (shared/row_tiles.cuh: first_slot()), so the list of
+/// tiles is never stored. One launch gathers the rows of all pairs, one multiplies. To scatter all
+/// taps at once would need atomics, so each output *collects* its products in the third. It finds
+/// them by its mask and by a table that the gather leaves, place[k][out].
 ///
 /// **Expect.** An output adds its products in the order of the taps, and writes its row once, with
 /// bias and activation: deterministic, and y needs no filling. A pair moves 3 Cin + 2 Cout floats,
@@ -35,10 +35,10 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/async_tiles.cuh"
-#include "cuda_optimized/gemm/four.cuh"
-#include "cuda_optimized/sparse_conv/row_pieces.cuh"
-#include "cuda_optimized/sparse_conv/row_tiles.cuh"
+#include "cuda_optimized/gemm/shared/async_tiles.cuh"
+#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/sparse_conv/shared/row_pieces.cuh"
+#include "cuda_optimized/sparse_conv/shared/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -51,8 +51,10 @@ constexpr int kAtOnce = 4;                   ///< Rows, or products, that a thre
 /// tap k sends it.
 /// Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
-__global__ void gather_rows(SparseConvProblem conv, const std::int32_t* pairs, std::int32_t* place,
-                            std::int64_t pieces, const Piece* features, Piece* gathered) {
+__global__ void sparse_conv_grouped_gemm_gather_rows(SparseConvProblem conv,
+                                                     const std::int32_t* pairs, std::int32_t* place,
+                                                     std::int64_t pieces, const Piece* features,
+                                                     Piece* gathered) {
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   std::int64_t first = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; first < conv.pairs; first += kAtOnce * grid_rows) {
@@ -88,8 +90,9 @@ __global__ void gather_rows(SparseConvProblem conv, const std::int32_t* pairs, s
 /// @tparam kAligned weights and products can be read and written as float4
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
-    multiply_rows(SparseConvProblem conv, const std::int32_t* offsets, const float* gathered,
-                  const float* weights, float* products) {
+    sparse_conv_grouped_gemm_multiply_rows(SparseConvProblem conv, const std::int32_t* offsets,
+                                           const float* gathered, const float* weights,
+                                           float* products) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
   const std::int64_t across = ceil_div(conv.Cout, Tile::kBlockN);
   const std::int64_t slots = first_slot(conv.pairs, conv.book.KV, Tile::kBlockM);
@@ -122,9 +125,11 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
 /// y[out] = bias + what the taps send it, in their order, activated. bias: a row, or null.
 /// Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
-__global__ void collect_rows(SparseConvProblem conv, const std::int32_t* mask,
-                             const std::int32_t* place, std::int64_t pieces, const Piece* products,
-                             const Piece* bias, Piece* y) {
+__global__ void sparse_conv_grouped_gemm_collect_rows(SparseConvProblem conv,
+                                                      const std::int32_t* mask,
+                                                      const std::int32_t* place,
+                                                      std::int64_t pieces, const Piece* products,
+                                                      const Piece* bias, Piece* y) {
   const std::int64_t M = conv.M;
   const int words = mask_words(conv.book.KV);
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
@@ -185,22 +190,24 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
   return workspace_at(conv, nullptr).bytes;
 }
 
-/// See gather_rows().
+/// See sparse_conv_grouped_gemm_gather_rows().
 void gather(const SparseConvProblem& conv, const std::int32_t* pairs, std::int32_t* place,
             const float* features, float* gathered) {
   with_piece(conv.Cin, is_aligned(features), [&]<class Piece>(int pieces) {
     const dim3 block = row_block(pieces);
-    launch(gather_rows<Piece>, {row_grid(conv.pairs, block), block}, conv, pairs, place, pieces,
-           reinterpret_cast<const Piece*>(features), reinterpret_cast<Piece*>(gathered));
+    launch(sparse_conv_grouped_gemm_gather_rows<Piece>, {row_grid(conv.pairs, block), block}, conv,
+           pairs, place, pieces, reinterpret_cast<const Piece*>(features),
+           reinterpret_cast<Piece*>(gathered));
   });
 }
 
-/// See multiply_rows().
+/// See sparse_conv_grouped_gemm_multiply_rows().
 void multiply(const SparseConvProblem& conv, const std::int32_t* offsets, const float* gathered,
               const float* weights, float* products) {
   const bool aligned = channels_in_fours(conv.Cout) && is_aligned(weights);
   with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
-    const auto kernel = aligned ? multiply_rows<Tile, true> : multiply_rows<Tile, false>;
+    const auto kernel = aligned ? sparse_conv_grouped_gemm_multiply_rows<Tile, true>
+                                : sparse_conv_grouped_gemm_multiply_rows<Tile, false>;
     const std::int64_t tiles =
         first_slot(conv.pairs, conv.book.KV, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
     const dim3 grid(blocks_for(tiles, 1, kMaxTiles));
@@ -210,14 +217,14 @@ void multiply(const SparseConvProblem& conv, const std::int32_t* offsets, const 
   });
 }
 
-/// See collect_rows().
+/// See sparse_conv_grouped_gemm_collect_rows().
 void collect(const SparseConvProblem& conv, const std::int32_t* mask, const std::int32_t* place,
              const float* products, const float* bias, float* y) {
   with_piece(conv.Cout, is_aligned(bias) && is_aligned(y), [&]<class Piece>(int pieces) {
     const dim3 block = row_block(pieces);
-    launch(collect_rows<Piece>, {row_grid(conv.M, block), block}, conv, mask, place, pieces,
-           reinterpret_cast<const Piece*>(products), reinterpret_cast<const Piece*>(bias),
-           reinterpret_cast<Piece*>(y));
+    launch(sparse_conv_grouped_gemm_collect_rows<Piece>, {row_grid(conv.M, block), block}, conv,
+           mask, place, pieces, reinterpret_cast<const Piece*>(products),
+           reinterpret_cast<const Piece*>(bias), reinterpret_cast<Piece*>(y));
   });
 }
 

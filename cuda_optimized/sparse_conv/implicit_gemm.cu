@@ -33,8 +33,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/thread_tile.cuh"
-#include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
+#include "cuda_optimized/sparse_conv/shared/implicit_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -47,7 +47,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks
 
 /// Block (Tile::kThreads), any one-dimensional grid.
 template <class Tile>
-__global__ void __launch_bounds__(Tile::kThreads) implicit_gemm_tiles(ImplicitGemm conv) {
+__global__ void __launch_bounds__(Tile::kThreads) sparse_conv_implicit_gemm(ImplicitGemm conv) {
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
   __shared__ __align__(16) float a_tile[kRows * kPitchA];
   __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
@@ -127,7 +127,8 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
   with_tile(conv.Cout, [&]<class Tile>() {
     const std::int64_t tiles =
         ceil_div<std::int64_t>(conv.M, kRows) * ceil_div(conv.Cout, Tile::kBlockN);
-    launch(implicit_gemm_tiles<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, product);
+    launch(sparse_conv_implicit_gemm<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads},
+           product);
   });
 }
 

@@ -37,13 +37,13 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/thread_tile.cuh"
-#include "cuda_optimized/sparse_conv/async_copies.cuh"
-#include "cuda_optimized/sparse_conv/async_rows.cuh"
-#include "cuda_optimized/sparse_conv/halves.cuh"
-#include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
-#include "cuda_optimized/sparse_conv/listed_taps.cuh"
-#include "cuda_optimized/sparse_conv/thread_in_squares.cuh"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
+#include "cuda_optimized/sparse_conv/shared/async_copies.cuh"
+#include "cuda_optimized/sparse_conv/shared/async_rows.cuh"
+#include "cuda_optimized/sparse_conv/shared/implicit_gemm.cuh"
+#include "cuda_optimized/sparse_conv/shared/listed_taps.cuh"
+#include "cuda_optimized/sparse_conv/shared/split_masks.cuh"
+#include "cuda_optimized/sparse_conv/shared/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -68,7 +68,7 @@ using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
 /// @param across divides by the tiles side by side @param tiles all of them
 template <class Shape, bool kAligned, int kBlocks>
 __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
-    implicit_gemm_async_rows(HalfOfTaps half, FastDivision across, int tiles) {
+    sparse_conv_implicit_gemm_cp_async(HalfOfTaps half, FastDivision across, int tiles) {
   using Tile = typename Shape::Tile;
   constexpr int kStages = Shape::kStages;
   const ImplicitGemm& conv = half.conv;
@@ -163,8 +163,8 @@ void run_half(const SparseConvProblem& conv, const HalfOfTaps& half) {
     using Tile = typename Shape::Tile;
     const int across = ceil_div(conv.Cout, Tile::kBlockN);
     const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, Tile::kBlockM) * across;
-    const auto kernel = aligned ? implicit_gemm_async_rows<Shape, true, kBlocks>
-                                : implicit_gemm_async_rows<Shape, false, kBlocks>;
+    const auto kernel = aligned ? sparse_conv_implicit_gemm_cp_async<Shape, true, kBlocks>
+                                : sparse_conv_implicit_gemm_cp_async<Shape, false, kBlocks>;
     const LaunchConfig config = {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads,
                                  Shape::shared_bytes(conv.book.KV)};
     if (half.conv.add) {

@@ -2,13 +2,13 @@
 /// @brief sparse_conv on the tensor cores: a tile of rows with like taps is a matrix product.
 ///
 /// - Before: implicit_gemm_cp_async.cu
-/// - After: implicit_gemm_producers.cu, implicit_gemm_fragments.cu, implicit_gemm_wgmma.cu
+/// - After: implicit_gemm_warp_specialized.cu, implicit_gemm_direct_fragments.cu,
+///   implicit_gemm_wgmma.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** At one tap, 128 output rows are a matrix product, and it needs no pass that
 /// gathers: the rows of its left factor are gathered on their way into shared memory. `cp.async`
-/// copies 16 bytes from anywhere, and writes zeros if told to read nothing: that is a row that
-/// meets nothing.
+/// copies 16 bytes from anywhere, and writes zeros for a row that meets nothing.
 ///
 ///     order -> rows of the tile     nbr[tap][row]          features       stage (shared memory)
 ///       0      row 17                  40          ---->   row 40    ->   | row 40 | W[tap]    |
@@ -29,19 +29,18 @@
 /// @expect bytes_per_lane.features.async 16
 /// @expect excess.shared.load 0, of ldmatrix
 /// **Costs.** 13 to 99 KB of shared memory. Rows that are no 16-byte pieces are copied element by
-/// element. Declined: float32 with precision fp32; GPUs before compute capability 8.0; more taps
-/// than 1024 or than fit shared memory.
-/// **Try.** Take the rows in the order of the sites (TapList::find() in gathered_taps.cuh). How
-/// many taps does a tile have now?
+/// element. Declined: float32 with precision fp32; more taps than 1024 or than fit shared memory.
+/// **Try.** Take the rows in the order of the sites (TapList::find() in shared/gathered_taps.cuh).
+/// How many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_conv/gathered_copies.cuh"
-#include "cuda_optimized/sparse_conv/gathered_stores.cuh"
-#include "cuda_optimized/sparse_conv/gathered_taps.cuh"
-#include "cuda_optimized/sparse_conv/warp_sums.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_copies.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_stores.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_taps.cuh"
+#include "cuda_optimized/sparse_conv/shared/warp_accumulators.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -145,8 +144,8 @@ __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv
 /// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
-    implicit_gemm_tile(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
-                       unsigned tiles_n) {
+    sparse_conv_implicit_gemm_mma(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
+                                  unsigned tiles_n) {
   char* const stages = dynamic_shared<char>();
   auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
   const auto indices_at = [=](int place) { return indices + place * Shape::kTaps * Shape::M; };
@@ -264,7 +263,7 @@ template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
   const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
   const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
-  launch(implicit_gemm_tile<Shape>,
+  launch(sparse_conv_implicit_gemm_mma<Shape>,
          {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
           Shape::shared_bytes(conv.taps)},
          conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);

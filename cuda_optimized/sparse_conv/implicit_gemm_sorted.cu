@@ -2,7 +2,7 @@
 /// @brief sparse_conv: rows with the same taps stand in the same tile.
 ///
 /// - Before: implicit_gemm.cu
-/// - After: implicit_gemm_cp_async.cu, implicit_gemm_split.cu
+/// - After: implicit_gemm_cp_async.cu, implicit_gemm_split_masks.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** A tile does every tap that any of its rows has. Neighbours in space have similar
@@ -28,8 +28,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/thread_tile.cuh"
-#include "cuda_optimized/sparse_conv/implicit_gemm.cuh"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
+#include "cuda_optimized/sparse_conv/shared/implicit_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -45,7 +45,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks
 /// @param order [M]: which row is the 0th, 1st ..., sorted by their masks
 template <class Tile>
 __global__ void __launch_bounds__(Tile::kThreads)
-    implicit_gemm_tiles(ImplicitGemm conv, const std::int32_t* order) {
+    sparse_conv_implicit_gemm_sorted(ImplicitGemm conv, const std::int32_t* order) {
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
   __shared__ __align__(16) float a_tile[kRows * kPitchA];
   __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
@@ -125,8 +125,8 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
   with_tile(conv.Cout, [&]<class Tile>() {
     const std::int64_t tiles =
         ceil_div<std::int64_t>(conv.M, kRows) * ceil_div(conv.Cout, Tile::kBlockN);
-    launch(implicit_gemm_tiles<Tile>, {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, product,
-           arrays.order);
+    launch(sparse_conv_implicit_gemm_sorted<Tile>,
+           {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, product, arrays.order);
   });
 }
 

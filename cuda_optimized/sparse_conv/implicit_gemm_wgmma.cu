@@ -12,7 +12,7 @@
 ///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
 ///     weights of the tap       ->  b [Cout][64]   a row     d [64][Cout] += a [64][64] * b
 ///
-/// Hopper's copy engine (TMA) copies boxes, and rows from anywhere are no box. So threads copy, and
+/// Hopper's TMA (TMA) copies boxes, and rows from anywhere are no box. So threads copy, and
 /// permute the 16-byte pieces of a row as the engine would: wgmma undoes it. fence.proxy.async
 /// makes what threads have written visible to wgmma. Products run while the threads ask for the
 /// rows of a later step.
@@ -39,11 +39,11 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/gemm/wgmma_tile.cuh"
-#include "cuda_optimized/sparse_conv/gathered_copies.cuh"
-#include "cuda_optimized/sparse_conv/gathered_stores.cuh"
-#include "cuda_optimized/sparse_conv/gathered_taps.cuh"
-#include "cuda_optimized/sparse_conv/warpgroup_sums.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_copies.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_stores.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_taps.cuh"
+#include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -115,8 +115,8 @@ __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv
 /// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
-    implicit_gemm_tile(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
-                       unsigned tiles_n) {
+    sparse_conv_implicit_gemm_wgmma(GatheredRows<typename Shape::Number> conv,
+                                    FastDivision by_chunks, unsigned tiles_n) {
   char* stages = dynamic_shared<char>();
   stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
   auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
@@ -184,14 +184,16 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 }
 
 /// Rounds numbers [count]. Any one-dimensional grid.
-__global__ void round_numbers(std::int64_t count, const float* from, float* to) {
+__global__ void sparse_conv_implicit_gemm_wgmma_round_numbers(std::int64_t count, const float* from,
+                                                              float* to) {
   for (const std::int64_t i : grid_stride(count)) to[i] = as_factor(from[i]);
 }
 
 /// to [taps][channels][summed] from weights [taps][summed][channels]. Any one-dimensional grid.
 template <class T>
-__global__ void transpose_weights(std::int64_t count, int summed, int channels, const T* weights,
-                                  T* to) {
+__global__ void sparse_conv_implicit_gemm_wgmma_transpose_weights(std::int64_t count, int summed,
+                                                                  int channels, const T* weights,
+                                                                  T* to) {
   for (const std::int64_t i : grid_stride(count)) {
     const std::int64_t row = i / summed, s = i % summed, tap = row / channels, c = row % channels;
     to[i] = as_factor(weights[(tap * summed + s) * channels + c]);
@@ -249,7 +251,7 @@ template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv) {
   const std::int64_t tiles_m = ceil_div<std::int64_t>(conv.rows, Shape::M);
   const auto tiles_n = static_cast<unsigned>(ceil_div(conv.channels, Shape::N));
-  launch(implicit_gemm_tile<Shape>,
+  launch(sparse_conv_implicit_gemm_wgmma<Shape>,
          {blocks_for(tiles_m * tiles_n, 1), static_cast<unsigned>(Shape::kThreads),
           Shape::shared_bytes(conv.taps)},
          conv, FastDivision(ceil_div(conv.summed, Shape::kDepth)), tiles_n);
@@ -259,15 +261,16 @@ template <class T>
 void run_as(const SparseConvProblem& problem, const SparseConvArrays& arrays,
             const Context& context) {
   const Workspace<T> work = workspace_at<T>(problem, context.workspace_as<std::byte>());
-  launch(transpose_weights<T>,
+  launch(sparse_conv_implicit_gemm_wgmma_transpose_weights<T>,
          {blocks_for(weights_of(problem), kCopyThreads, kMaxBlocks), kCopyThreads},
          weights_of(problem), problem.Cin, problem.Cout, arrays.weights, work.transposed);
   GatheredRows<T> conv = gathered_rows<T>(problem, arrays);
   conv.weights = work.transposed;
   if constexpr (std::is_same_v<T, float>) {
     const std::int64_t count = std::int64_t{problem.N} * problem.Cin;
-    launch(round_numbers, {blocks_for(count, kCopyThreads, kMaxBlocks), kCopyThreads}, count,
-           conv.from, work.rounded);
+    launch(sparse_conv_implicit_gemm_wgmma_round_numbers,
+           {blocks_for(count, kCopyThreads, kMaxBlocks), kCopyThreads}, count, conv.from,
+           work.rounded);
     conv.from = work.rounded;
   }
   with_shape<T>(problem, consists_of_pieces(conv),

@@ -45,7 +45,7 @@ constexpr int kWidest = 32;  ///< At most so many threads along the channels: on
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
 
 /// Block (channels, rows); any grid (rows, channels).
-__global__ void output_stationary_rows(OutputStationary conv) {
+__global__ void sparse_conv_output_stationary(OutputStationary conv) {
   const std::int64_t summed = conv.summed, channels = conv.channels;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x;
@@ -104,7 +104,7 @@ void launch_output_stationary(const OutputStationary& conv) {
   const int width = width_for(conv.channels), height = kThreads / width;
   const dim3 grid(blocks_for(conv.rows, height, kMaxBlocks),
                   blocks_for(conv.channels, width, kMaxGridYZ));
-  launch(output_stationary_rows,
+  launch(sparse_conv_output_stationary,
          {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, conv);
 }
 

@@ -40,9 +40,9 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/thread_tile.cuh"
-#include "cuda_optimized/sparse_dgrad/implicit_gemm.cuh"
-#include "cuda_optimized/sparse_dgrad/tile_taps.cuh"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
+#include "cuda_optimized/sparse_dgrad/shared/implicit_gemm.cuh"
+#include "cuda_optimized/sparse_dgrad/shared/tile_taps.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {

@@ -46,7 +46,9 @@ HOST_DEVICE bool mirrored(const SparseConvProblem& conv) {
 }
 
 /// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
-__global__ void transpose_weights(SparseConvProblem conv, const float* weights, float* transposed) {
+__global__ void sparse_dgrad_implicit_gemm_cp_async_transpose_weights(SparseConvProblem conv,
+                                                                      const float* weights,
+                                                                      float* transposed) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
   for (const std::int64_t to : grid_stride(conv.book.KV * Cin * Cout)) {
     const std::int64_t k = to / (Cin * Cout), co = to / Cin % Cout, ci = to % Cin;
@@ -80,8 +82,9 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 /// `subm` nbr [KV][N], with masks and orders.
 void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
   float* transposed = context.workspace_as<float>();
-  launch(transpose_weights, {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv,
-         arrays.weights, transposed);
+  launch(sparse_dgrad_implicit_gemm_cp_async_transpose_weights,
+         {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv, arrays.weights,
+         transposed);
   const bool same = mirrored(conv);
   sparse_conv::implicit_gemm_cp_async.run(
       turned_round(conv),

@@ -2,7 +2,7 @@
 /// @brief sparse_dgrad: the implicit GEMM on tensor cores, in TF32, float16 and bfloat16.
 ///
 /// - Before: implicit_gemm.cu
-/// - After: implicit_gemm_producers.cu
+/// - After: implicit_gemm_warp_specialized.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both factors with k
@@ -40,9 +40,9 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_dgrad/mma_rows.cuh"
-#include "cuda_optimized/sparse_dgrad/tile_taps.cuh"
-#include "cuda_optimized/sparse_wgrad/mma_number.cuh"
+#include "cuda_optimized/sparse_dgrad/shared/mma_rows.cuh"
+#include "cuda_optimized/sparse_dgrad/shared/tile_taps.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/mma_number.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {

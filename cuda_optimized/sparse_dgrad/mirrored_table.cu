@@ -32,7 +32,7 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_dgrad/implicit_gemm.cuh"
+#include "cuda_optimized/sparse_dgrad/shared/implicit_gemm.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {

@@ -39,7 +39,9 @@ constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: threads stride.
 
 /// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
-__global__ void transpose_weights(SparseConvProblem conv, const float* weights, float* transposed) {
+__global__ void sparse_dgrad_output_stationary_transpose_weights(SparseConvProblem conv,
+                                                                 const float* weights,
+                                                                 float* transposed) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
   for (const std::int64_t to : grid_stride(conv.book.KV * Cin * Cout)) {
     const std::int64_t k = to / (Cin * Cout), co = to / Cin % Cout, ci = to % Cin;
@@ -63,8 +65,9 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
 /// dy [M][Cout], weights [KV][Cin][Cout], nbr_back [KV][N], dx [N][Cin].
 void run(const SparseConvProblem& conv, const SparseDgradArrays& arrays, const Context& context) {
   float* transposed = context.workspace_as<float>();
-  launch(transpose_weights, {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv,
-         arrays.weights, transposed);
+  launch(sparse_dgrad_output_stationary_transpose_weights,
+         {blocks_for(weight_count(conv), kThreads, kMaxBlocks), kThreads}, conv, arrays.weights,
+         transposed);
   sparse_conv::launch_output_stationary({.taps = conv.book.KV,
                                          .rows = conv.N,
                                          .summed = conv.Cout,

@@ -56,9 +56,10 @@ std::int64_t parts_of(const SparseGlobalPoolProblem& pool) {
 
 /// features [sites][C], coords [sites][1 + ndim], partial [parts][batch][C], counts [parts][batch].
 /// Block (kChannels, kWarps); any grid (parts and images, channels).
-__global__ void reduce_parts(SparseGlobalPoolProblem pool, std::int64_t parts,
-                             const float* features, const std::int32_t* coords, float* partial,
-                             std::int32_t* counts) {
+__global__ void sparse_global_pool_row_parts_reduce_parts(SparseGlobalPoolProblem pool,
+                                                          std::int64_t parts, const float* features,
+                                                          const std::int32_t* coords,
+                                                          float* partial, std::int32_t* counts) {
   __shared__ float values[kWarps][kChannels];
   __shared__ std::int32_t rows[kWarps];  // of each warp, that belong to the image
   const std::int64_t C = pool.C, columns = 1 + pool.grid.ndim;
@@ -95,8 +96,9 @@ __global__ void reduce_parts(SparseGlobalPoolProblem pool, std::int64_t parts,
 }
 
 /// partial [parts][batch][C], counts [parts][batch], y [batch][C]. Any one-dimensional grid.
-__global__ void join_parts(SparseGlobalPoolProblem pool, std::int64_t parts, const float* partial,
-                           const std::int32_t* counts, float* y) {
+__global__ void sparse_global_pool_row_parts_join_parts(SparseGlobalPoolProblem pool,
+                                                        std::int64_t parts, const float* partial,
+                                                        const std::int32_t* counts, float* y) {
   const std::int64_t C = pool.C, batch = pool.grid.batch;
   for (const std::int64_t i : grid_stride(batch * C)) {
     float value = neutral(pool.reduce);
@@ -121,11 +123,12 @@ void run(const SparseGlobalPoolProblem& pool, const SparseGlobalPoolArrays& arra
   float* partial = context.workspace_as<float>();
   auto* counts = reinterpret_cast<std::int32_t*>(partial + rows * pool.C);
   const dim3 grid(blocks_for(rows, 1, kMaxBlocks), blocks_for(pool.C, kChannels, kMaxGridYZ));
-  launch(reduce_parts, {grid, dim3(kChannels, kWarps)}, pool, parts, arrays.features, arrays.coords,
-         partial, counts);
+  launch(sparse_global_pool_row_parts_reduce_parts, {grid, dim3(kChannels, kWarps)}, pool, parts,
+         arrays.features, arrays.coords, partial, counts);
   const std::int64_t outputs = std::int64_t{pool.grid.batch} * pool.C;
-  launch(join_parts, {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, parts, partial,
-         counts, arrays.y);
+  launch(sparse_global_pool_row_parts_join_parts,
+         {blocks_for(outputs, kThreads, kMaxBlocks), kThreads}, pool, parts, partial, counts,
+         arrays.y);
 }
 
 std::string choice_in_words(const SparseGlobalPoolProblem& pool) {

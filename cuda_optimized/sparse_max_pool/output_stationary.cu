@@ -31,7 +31,7 @@
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/threads_along.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
 namespace {
@@ -42,8 +42,9 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C].
 /// Block (channels, rows); any grid (rows, channels).
-__global__ void pool_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
-                          float* y, std::int32_t* argmax) {
+__global__ void sparse_max_pool_output_stationary(SparsePoolProblem pool, const float* features,
+                                                  const std::int32_t* nbr, float* y,
+                                                  std::int32_t* argmax) {
   const std::int64_t C = pool.C, M = pool.M;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x;
@@ -76,8 +77,9 @@ void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const
   const int width = threads_along(pool.C, kWidest);
   const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.M, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
-  launch(pool_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
-         features, arrays.nbr, y, argmax);
+  launch(sparse_max_pool_output_stationary,
+         {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool, features,
+         arrays.nbr, y, argmax);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {

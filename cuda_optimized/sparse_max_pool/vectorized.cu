@@ -27,8 +27,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
-#include "cuda_optimized/sparse_max_pool/vectors.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/threads_along.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/vectors.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
 namespace {
@@ -40,8 +40,9 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).
 template <int kWidth>
-__global__ void pool_rows(SparsePoolProblem pool, const float* features, const std::int32_t* nbr,
-                          float* y, std::int32_t* argmax) {
+__global__ void sparse_max_pool_vectorized(SparsePoolProblem pool, const float* features,
+                                           const std::int32_t* nbr, float* y,
+                                           std::int32_t* argmax) {
   const std::int64_t C = pool.C, M = pool.M;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
@@ -84,7 +85,9 @@ void run(const SparsePoolProblem& pool, const SparseMaxPoolArrays& arrays, const
   const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.M, height, kMaxBlocks),
                   blocks_for(pool.C / vector, width, kMaxGridYZ));
-  const auto kernel = vector == 4 ? pool_rows<4> : vector == 2 ? pool_rows<2> : pool_rows<1>;
+  const auto kernel = vector == 4   ? sparse_max_pool_vectorized<4>
+                      : vector == 2 ? sparse_max_pool_vectorized<2>
+                                    : sparse_max_pool_vectorized<1>;
   launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
          features, arrays.nbr, y, argmax);
 }

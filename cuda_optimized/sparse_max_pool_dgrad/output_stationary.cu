@@ -26,7 +26,7 @@
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/threads_along.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {
 namespace {
@@ -37,8 +37,9 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C].
 /// Block (channels, rows); any grid (rows, channels).
-__global__ void collect_rows(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
-                             const std::int32_t* nbr_back, float* dx) {
+__global__ void sparse_max_pool_dgrad_output_stationary(SparsePoolProblem pool, const float* dy,
+                                                        const std::int32_t* argmax,
+                                                        const std::int32_t* nbr_back, float* dx) {
   const std::int64_t C = pool.C, N = pool.N;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x;
@@ -65,8 +66,9 @@ void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, 
   const int width = sparse_max_pool::threads_along(pool.C, kWidest);
   const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.N, height, kMaxBlocks), blocks_for(pool.C, width, kMaxGridYZ));
-  launch(collect_rows, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))},
-         pool, dy, argmax, arrays.nbr_back, dx);
+  launch(sparse_max_pool_dgrad_output_stationary,
+         {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool, dy,
+         argmax, arrays.nbr_back, dx);
 }
 
 std::string choice_in_words(const SparsePoolProblem& pool) {

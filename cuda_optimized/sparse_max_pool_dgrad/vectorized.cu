@@ -24,8 +24,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_max_pool/threads_along.cuh"
-#include "cuda_optimized/sparse_max_pool/vectors.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/threads_along.cuh"
+#include "cuda_optimized/sparse_max_pool/shared/vectors.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {
 namespace {
@@ -39,8 +39,9 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).
 template <int kWidth>
-__global__ void collect_rows(SparsePoolProblem pool, const float* dy, const std::int32_t* argmax,
-                             const std::int32_t* nbr_back, float* dx) {
+__global__ void sparse_max_pool_dgrad_vectorized(SparsePoolProblem pool, const float* dy,
+                                                 const std::int32_t* argmax,
+                                                 const std::int32_t* nbr_back, float* dx) {
   const std::int64_t C = pool.C, N = pool.N;
   const std::int64_t grid_rows = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t grid_channels = std::int64_t{gridDim.y} * blockDim.x * kWidth;
@@ -79,9 +80,9 @@ void run(const SparsePoolProblem& pool, const SparseMaxPoolDgradArrays& arrays, 
   const int height = kThreads / width;
   const dim3 grid(blocks_for(pool.N, height, kMaxBlocks),
                   blocks_for(pool.C / vector, width, kMaxGridYZ));
-  const auto kernel = vector == 4   ? collect_rows<4>
-                      : vector == 2 ? collect_rows<2>
-                                    : collect_rows<1>;
+  const auto kernel = vector == 4   ? sparse_max_pool_dgrad_vectorized<4>
+                      : vector == 2 ? sparse_max_pool_dgrad_vectorized<2>
+                                    : sparse_max_pool_dgrad_vectorized<1>;
   launch(kernel, {grid, dim3(static_cast<unsigned>(width), static_cast<unsigned>(height))}, pool,
          dy, argmax, arrays.nbr_back, dx);
 }

@@ -41,15 +41,18 @@ constexpr int kPlanes = 16;                   ///< That a thread fills at a cell
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more cells, threads stride.
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
-__global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
+__global__ void sparse_to_dense_row_grid_number_cells(RulebookProblem grid,
+                                                      const std::int32_t* coords,
+                                                      std::int32_t* rows) {
   for (const std::int64_t row : grid_stride(grid.sites))
     rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
 }
 
 /// features [sites][C], rows [batch][cells], x [batch][C][cells]. Any grid (cells, parts of kPlanes
 /// planes of a sample).
-__global__ void fill_planes(SparseToDenseProblem problem, const float* features,
-                            const std::int32_t* rows, float* x) {
+__global__ void sparse_to_dense_row_grid_fill_planes(SparseToDenseProblem problem,
+                                                     const float* features,
+                                                     const std::int32_t* rows, float* x) {
   const std::int64_t C = problem.C, cells = cells_of(problem);
   const int parts = ceil_div(problem.C, kPlanes);
   for (std::int64_t part = blockIdx.y; part < std::int64_t{problem.grid.batch} * parts;
@@ -75,12 +78,14 @@ void run(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays,
          const Context& context) {
   auto* rows = context.workspace_as<std::int32_t>();
   check(cudaMemsetAsync(rows, 0xff, workspace_bytes(problem), current_stream()));  // -1
-  launch(number_cells, {blocks_for(problem.grid.sites, kThreads, kMaxBlocks), kThreads},
-         problem.grid, arrays.coords, rows);
+  launch(sparse_to_dense_row_grid_number_cells,
+         {blocks_for(problem.grid.sites, kThreads, kMaxBlocks), kThreads}, problem.grid,
+         arrays.coords, rows);
   const std::int64_t parts = std::int64_t{problem.grid.batch} * ceil_div(problem.C, kPlanes);
   const dim3 grid(blocks_for(cells_of(problem), kThreads, kMaxBlocks),
                   blocks_for(parts, 1, kMaxGridYZ));
-  launch(fill_planes, {grid, kThreads}, problem, arrays.features, rows, arrays.x);
+  launch(sparse_to_dense_row_grid_fill_planes, {grid, kThreads}, problem, arrays.features, rows,
+         arrays.x);
 }
 
 }  // namespace

@@ -39,19 +39,23 @@ namespace {
 
 constexpr int kTile = 32;      ///< Cells, and channels, of a tile: the lanes of a warp.
 constexpr int kHeight = 8;     ///< Warps of a block; each takes every eighth cell, then channel.
-constexpr int kThreads = 256;  ///< Of number_cells().
+constexpr int kThreads = 256;  ///< Of sparse_to_dense_transposed_tiles_number_cells().
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows or tiles, threads stride.
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
-__global__ void number_cells(RulebookProblem grid, const std::int32_t* coords, std::int32_t* rows) {
+__global__ void sparse_to_dense_transposed_tiles_number_cells(RulebookProblem grid,
+                                                              const std::int32_t* coords,
+                                                              std::int32_t* rows) {
   for (const std::int64_t row : grid_stride(grid.sites))
     rows[key_of(grid, grid.shape, site_of(grid, coords, row))] = static_cast<std::int32_t>(row);
 }
 
 /// features [sites][C], rows [batch][cells], x [batch][C][cells].
 /// Block (kTile, kHeight); any grid (tiles of cells, tiles of a sample's channels).
-__global__ void turn_tiles(SparseToDenseProblem problem, const float* features,
-                           const std::int32_t* rows, float* x) {
+__global__ void sparse_to_dense_transposed_tiles_transpose_tiles(SparseToDenseProblem problem,
+                                                                 const float* features,
+                                                                 const std::int32_t* rows,
+                                                                 float* x) {
   __shared__ float tile[kTile][kTile + 1];
   const std::int64_t C = problem.C, cells = cells_of(problem);
   const std::int64_t cell_tiles = ceil_div<std::int64_t>(cells, kTile);
@@ -86,12 +90,14 @@ void run(const SparseToDenseProblem& problem, const SparseToDenseArrays& arrays,
          const Context& context) {
   auto* rows = context.workspace_as<std::int32_t>();
   check(cudaMemsetAsync(rows, 0xff, workspace_bytes(problem), current_stream()));  // -1
-  launch(number_cells, {blocks_for(problem.grid.sites, kThreads, kMaxBlocks), kThreads},
-         problem.grid, arrays.coords, rows);
+  launch(sparse_to_dense_transposed_tiles_number_cells,
+         {blocks_for(problem.grid.sites, kThreads, kMaxBlocks), kThreads}, problem.grid,
+         arrays.coords, rows);
   const std::int64_t parts = std::int64_t{problem.grid.batch} * ceil_div(problem.C, kTile);
   const dim3 grid(blocks_for(ceil_div<std::int64_t>(cells_of(problem), kTile), 1, kMaxBlocks),
                   blocks_for(parts, 1, kMaxGridYZ));
-  launch(turn_tiles, {grid, dim3(kTile, kHeight)}, problem, arrays.features, rows, arrays.x);
+  launch(sparse_to_dense_transposed_tiles_transpose_tiles, {grid, dim3(kTile, kHeight)}, problem,
+         arrays.features, rows, arrays.x);
 }
 
 }  // namespace

@@ -57,8 +57,9 @@ __device__ void gather_chunk(const float* from, std::int64_t channels, std::int6
 /// features [N][Cin], dy [M][Cout], pairs [P][3], offsets [KV + 1], dw [KV][Cin][Cout].
 /// Any one-dimensional grid, block kThreads.
 __global__ void __launch_bounds__(kThreads)
-    sparse_wgrad_tiles(SparseConvProblem conv, const float* features, const float* dy,
-                       const std::int32_t* pairs, const std::int32_t* offsets, float* dw) {
+    sparse_wgrad_output_stationary(SparseConvProblem conv, const float* features, const float* dy,
+                                   const std::int32_t* pairs, const std::int32_t* offsets,
+                                   float* dw) {
   __shared__ float inputs[kChunk][kTile];
   __shared__ float gradients[kChunk][kTile];
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;
@@ -96,8 +97,8 @@ Declined supports(const SparseConvProblem& conv) {
 void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const Context&) {
   const std::int64_t tiles =
       std::int64_t{conv.book.KV} * ceil_div(conv.Cin, kTile) * ceil_div(conv.Cout, kTile);
-  launch(sparse_wgrad_tiles, {blocks_for(tiles, 1, kMaxBlocks), kThreads}, conv, arrays.features,
-         arrays.dy, arrays.pairs, arrays.offsets, arrays.dw);
+  launch(sparse_wgrad_output_stationary, {blocks_for(tiles, 1, kMaxBlocks), kThreads}, conv,
+         arrays.features, arrays.dy, arrays.pairs, arrays.offsets, arrays.dw);
 }
 
 }  // namespace

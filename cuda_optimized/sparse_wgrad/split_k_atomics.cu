@@ -33,11 +33,11 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/thread_tile.cuh"
-#include "cuda_optimized/sparse_wgrad/block_work.cuh"
-#include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/pair_product.cuh"
-#include "cuda_optimized/sparse_wgrad/row_gather.cuh"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_product.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
@@ -54,7 +54,7 @@ using Small = gemm::ThreadTile<32, 32, kStepPairs, 4, 4, 4>;
 /// @tparam kAligned rows of features and dy begin at multiples of 16 bytes
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads)
-    sparse_wgrad_parts(PairProduct product, float* dw) {
+    sparse_wgrad_split_k_atomics(PairProduct product, float* dw) {
   BlockWork work;
   if (!work_of_block<Tile::kBlockM, Tile::kBlockN>(product.parts, product.offsets,
                                                    ceil_div(product.Cout, Tile::kBlockN), &work)) {
@@ -133,8 +133,8 @@ void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const C
   check(
       cudaMemsetAsync(dw, 0, static_cast<std::size_t>(weights) * sizeof(float), current_stream()));
   with_tile(conv, [&]<class Tile>() {
-    const auto kernel = rows_are_aligned(product) ? sparse_wgrad_parts<Tile, true>
-                                                  : sparse_wgrad_parts<Tile, false>;
+    const auto kernel = rows_are_aligned(product) ? sparse_wgrad_split_k_atomics<Tile, true>
+                                                  : sparse_wgrad_split_k_atomics<Tile, false>;
     const int tiles = ceil_div(conv.Cin, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
     const dim3 grid(static_cast<unsigned>(product.parts.most_parts), static_cast<unsigned>(tiles),
                     static_cast<unsigned>(product.parts.slabs()));

@@ -35,10 +35,10 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_wgrad/block_work.cuh"
-#include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/row_gather.cuh"
-#include "cuda_optimized/sparse_wgrad/sum_pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/sum_pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {

@@ -34,10 +34,10 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/sparse_wgrad/block_work.cuh"
-#include "cuda_optimized/sparse_wgrad/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/pair_stages.cuh"
-#include "cuda_optimized/sparse_wgrad/sum_turns.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_stages.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/reduce_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {

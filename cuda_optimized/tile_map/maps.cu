@@ -46,14 +46,14 @@ __device__ std::int64_t block_index() {
 }
 
 /// units_of [blocks]: how many units each block has. Grid: the map's; one thread a block.
-__global__ void count_units(TileMapProblem map, std::int64_t* units_of) {
+__global__ void tile_map_maps_count_units(TileMapProblem map, std::int64_t* units_of) {
   std::int64_t count = 0;
   for_each_unit(map, [&](const Unit&) { ++count; });
   units_of[block_index()] = count;
 }
 
 /// Turns the counts into the sums up to and including each, in place. One block of 1024 threads.
-__global__ void running_sum(std::int64_t* counts, std::int64_t blocks) {
+__global__ void tile_map_maps_running_sum(std::int64_t* counts, std::int64_t blocks) {
   __shared__ std::int64_t before[kScanThreads];  // the sum of all counts before a thread's segment
   const std::int64_t length = ceil_div<std::int64_t>(blocks, kScanThreads);
   const std::int64_t begin = threadIdx.x * length < blocks ? threadIdx.x * length : blocks;
@@ -76,8 +76,8 @@ __global__ void running_sum(std::int64_t* counts, std::int64_t blocks) {
 }
 
 /// units [units_up_to[blocks - 1]][6]. Grid: the map's; one thread a block.
-__global__ void write_units(TileMapProblem map, const std::int64_t* units_up_to,
-                            std::int32_t* units) {
+__global__ void tile_map_maps_write_units(TileMapProblem map, const std::int64_t* units_up_to,
+                                          std::int32_t* units) {
   const std::int64_t block = block_index();
   std::int64_t row = block == 0 ? 0 : units_up_to[block - 1];
   for_each_unit(map, [&](const Unit& unit) {
@@ -104,12 +104,12 @@ std::size_t workspace_bytes(const TileMapProblem& map) {
 void run(const TileMapProblem& map, const TileMapArrays& arrays, const Context& context) {
   const std::int64_t blocks = blocks_of(map);
   auto* units_up_to = context.workspace_as<std::int64_t>();
-  launch(count_units, {launch_grid(map), dim3(1)}, map, units_up_to);
-  launch(running_sum, {dim3(1), dim3(kScanThreads)}, units_up_to, blocks);
+  launch(tile_map_maps_count_units, {launch_grid(map), dim3(1)}, map, units_up_to);
+  launch(tile_map_maps_running_sum, {dim3(1), dim3(kScanThreads)}, units_up_to, blocks);
   std::int64_t units = 0;
   download(units_up_to + blocks - 1, 1, &units);
   auto* rows = arrays.create("units", {units, kUnitColumns});
-  launch(write_units, {launch_grid(map), dim3(1)}, map, units_up_to, rows);
+  launch(tile_map_maps_write_units, {launch_grid(map), dim3(1)}, map, units_up_to, rows);
 }
 
 std::string choice_in_words(const TileMapProblem& map) { return map_in_words(map); }

@@ -3,7 +3,7 @@
 ///
 /// - Before: cuda_naive/voxelize/sorted_points.cu
 /// - After: point_lists.cu
-/// - The sums over words: cuda_optimized/rulebook/bit_ranks.cuh
+/// - The sums over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/hash_map.cpp
 ///
 /// **The idea.** Rows are wanted in the order of keys, so a voxel's row is the number of voxels
@@ -38,7 +38,7 @@
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/voxelize_problem.hpp"
-#include "cuda_optimized/rulebook/bit_ranks.cuh"
+#include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::voxelize {
 namespace {
@@ -57,7 +57,8 @@ __device__ std::uint32_t cell_of(const VoxelizeProblem& problem, const float* po
 }
 
 /// Sets the bits of all voxels with points. Any one-dimensional grid. @param bits all zero
-__global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint32_t* bits) {
+__global__ void voxelize_bit_grid_set_bits(VoxelizeProblem problem, const float* points,
+                                           std::uint32_t* bits) {
   for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell != kNone) atomicOr(&bits[cell / 32], bit_of(cell));
@@ -66,8 +67,9 @@ __global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint
 
 /// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
 /// of kThreads, any one-dimensional grid.
-__global__ void count_bits(std::int64_t tiles, const std::uint32_t* bits, std::uint32_t* sums,
-                           Progress* progress, Letter<Count>* count) {
+__global__ void voxelize_bit_grid_count_bits(std::int64_t tiles, const std::uint32_t* bits,
+                                             std::uint32_t* sums, Progress* progress,
+                                             Letter<Count>* count) {
   __shared__ int warp_sums[bit_ranks::kWarps];
   bit_ranks::count_tiles(tiles, gridDim.x, bits, sums, warp_sums);
   bit_ranks::scan_tiles(tiles, gridDim.x, sums, progress, count, warp_sums);
@@ -75,9 +77,9 @@ __global__ void count_bits(std::int64_t tiles, const std::uint32_t* bits, std::u
 
 /// first [words], and the voxels with points in order: cells [M]. A block of kThreads, any
 /// one-dimensional grid.
-__global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
-                              const std::uint32_t* sums, std::uint32_t* first,
-                              std::uint32_t* cells) {
+__global__ void voxelize_bit_grid_number_voxels(std::int64_t tiles, const std::uint32_t* bits,
+                                                const std::uint32_t* sums, std::uint32_t* first,
+                                                std::uint32_t* cells) {
   __shared__ bit_ranks::TileInShared shared;
   bit_ranks::number_bits(
       tiles, gridDim.x, bits, sums, &shared,
@@ -146,8 +148,8 @@ __device__ void visit_points(const VoxelizeProblem& problem, const float* points
 
 /// The largest magnitudes of the points of each row, in totals [M][columns], and their number:
 /// counts [M]. Both must be zero. Any one-dimensional grid.
-__global__ void find_largest(VoxelizeProblem problem, const float* points, BitIndex index,
-                             Sum* totals, std::int32_t* counts) {
+__global__ void voxelize_bit_grid_find_largest(VoxelizeProblem problem, const float* points,
+                                               BitIndex index, Sum* totals, std::int32_t* counts) {
   const std::int64_t columns = problem.columns;
   visit_points(problem, points, index, [&](std::int64_t n, std::int64_t row) {
     for (std::int64_t c = 0; c < columns; ++c)
@@ -157,8 +159,8 @@ __global__ void find_largest(VoxelizeProblem problem, const float* points, BitIn
 }
 
 /// Adds each point to the sums of its row, totals [M][columns]. Any one-dimensional grid.
-__global__ void add_points(VoxelizeProblem problem, const float* points, BitIndex index,
-                           Sum* totals) {
+__global__ void voxelize_bit_grid_add_points(VoxelizeProblem problem, const float* points,
+                                             BitIndex index, Sum* totals) {
   const std::int64_t columns = problem.columns;
   visit_points(problem, points, index, [&](std::int64_t n, std::int64_t row) {
     for (std::int64_t c = 0; c < columns; ++c)
@@ -168,9 +170,10 @@ __global__ void add_points(VoxelizeProblem problem, const float* points, BitInde
 
 /// out_coords [M][4] and features [M][columns] of cells [M], totals and counts. Any one-dimensional
 /// grid.
-__global__ void write_means(VoxelizeProblem problem, std::int64_t M, const std::uint32_t* cells,
-                            const Sum* totals, const std::int32_t* counts, std::int32_t* out_coords,
-                            float* features) {
+__global__ void voxelize_bit_grid_write_means(VoxelizeProblem problem, std::int64_t M,
+                                              const std::uint32_t* cells, const Sum* totals,
+                                              const std::int32_t* counts, std::int32_t* out_coords,
+                                              float* features) {
   const std::int64_t columns = problem.columns;
   for (const std::int64_t m : grid_stride(M)) {
     write_voxel(problem.grid, cells[m], out_coords, m);
@@ -229,19 +232,21 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
   HostMessage<Count> message;
 
   check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes, current_stream()));
-  launch(set_bits, all, problem, points, work.bits);
-  launch(count_bits, by_tile, tiles, work.bits, work.sums, work.progress, message.letter());
+  launch(voxelize_bit_grid_set_bits, all, problem, points, work.bits);
+  launch(voxelize_bit_grid_count_bits, by_tile, tiles, work.bits, work.sums, work.progress,
+         message.letter());
   message.expect();
-  launch(number_voxels, by_tile, tiles, work.bits, work.sums, work.first, work.cells);
+  launch(voxelize_bit_grid_number_voxels, by_tile, tiles, work.bits, work.sums, work.first,
+         work.cells);
   const BitIndex index{work.bits, work.first};
-  launch(find_largest, all, problem, points, index, work.totals, work.counts);
-  launch(add_points, all, problem, points, index, work.totals);
+  launch(voxelize_bit_grid_find_largest, all, problem, points, index, work.totals, work.counts);
+  launch(voxelize_bit_grid_add_points, all, problem, points, index, work.totals);
 
   const std::int64_t M = message.received().found;  // the points are being added
   auto* out_coords = arrays.create("out_coords", {M, 4});
   float* features = arrays.create_floats("features", {M, problem.columns});
-  launch(write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem, M, work.cells,
-         work.totals, work.counts, out_coords, features);
+  launch(voxelize_bit_grid_write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem, M,
+         work.cells, work.totals, work.counts, out_coords, features);
 }
 
 std::string choice_in_words(const VoxelizeProblem& problem) {

@@ -2,7 +2,7 @@
 /// @brief voxelize: lists of each voxel's points, counted and filled, give sums one order.
 ///
 /// - Before: bit_grid.cu
-/// - The sums over words: cuda_optimized/rulebook/bit_ranks.cuh
+/// - The sums over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
 /// **The idea.** Atomic additions come in any order, and each order rounds a sum of floating-point
@@ -37,7 +37,7 @@
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/voxelize_problem.hpp"
-#include "cuda_optimized/rulebook/bit_ranks.cuh"
+#include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::voxelize {
 namespace {
@@ -57,7 +57,8 @@ __device__ std::uint32_t cell_of(const VoxelizeProblem& problem, const float* po
 }
 
 /// Sets the bits of all voxels with points. Any one-dimensional grid. @param bits all zero
-__global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint32_t* bits) {
+__global__ void voxelize_point_lists_set_bits(VoxelizeProblem problem, const float* points,
+                                              std::uint32_t* bits) {
   for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
     if (cell != kNone) atomicOr(&bits[cell / 32], bit_of(cell));
@@ -66,8 +67,9 @@ __global__ void set_bits(VoxelizeProblem problem, const float* points, std::uint
 
 /// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
 /// of kThreads, any one-dimensional grid.
-__global__ void count_bits(std::int64_t tiles, const std::uint32_t* bits, std::uint32_t* sums,
-                           Progress* progress, Letter<Count>* count) {
+__global__ void voxelize_point_lists_count_bits(std::int64_t tiles, const std::uint32_t* bits,
+                                                std::uint32_t* sums, Progress* progress,
+                                                Letter<Count>* count) {
   __shared__ int warp_sums[bit_ranks::kWarps];
   bit_ranks::count_tiles(tiles, gridDim.x, bits, sums, warp_sums);
   bit_ranks::scan_tiles(tiles, gridDim.x, sums, progress, count, warp_sums);
@@ -75,9 +77,9 @@ __global__ void count_bits(std::int64_t tiles, const std::uint32_t* bits, std::u
 
 /// first [words], and the voxels with points in order: cells [M]. A block of kThreads, any
 /// one-dimensional grid.
-__global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
-                              const std::uint32_t* sums, std::uint32_t* first,
-                              std::uint32_t* cells) {
+__global__ void voxelize_point_lists_number_voxels(std::int64_t tiles, const std::uint32_t* bits,
+                                                   const std::uint32_t* sums, std::uint32_t* first,
+                                                   std::uint32_t* cells) {
   __shared__ bit_ranks::TileInShared shared;
   bit_ranks::number_bits(
       tiles, gridDim.x, bits, sums, &shared,
@@ -87,8 +89,9 @@ __global__ void number_voxels(std::int64_t tiles, const std::uint32_t* bits,
 
 /// Each point takes a place in the list of its row: rows [points], -1 where it has no voxel, and
 /// places [points]. counts [points] must be zero. Any one-dimensional grid.
-__global__ void take_places(VoxelizeProblem problem, const float* points, BitIndex index,
-                            std::int32_t* rows, std::int32_t* places, std::int32_t* counts) {
+__global__ void voxelize_point_lists_claim_slots(VoxelizeProblem problem, const float* points,
+                                                 BitIndex index, std::int32_t* rows,
+                                                 std::int32_t* places, std::int32_t* counts) {
   for (const std::int64_t n : grid_stride(problem.points)) {
     const std::uint32_t cell = cell_of(problem, points, n);
     rows[n] = -1;
@@ -100,9 +103,9 @@ __global__ void take_places(VoxelizeProblem problem, const float* points, BitInd
 }
 
 /// lists: the points of each row, from begins[row] on, in any order. Any one-dimensional grid.
-__global__ void fill_lists(std::int64_t points, const std::int32_t* rows,
-                           const std::int32_t* places, const std::int64_t* begins,
-                           std::int32_t* lists) {
+__global__ void voxelize_point_lists_fill_lists(std::int64_t points, const std::int32_t* rows,
+                                                const std::int32_t* places,
+                                                const std::int64_t* begins, std::int32_t* lists) {
   for (const std::int64_t n : grid_stride(points)) {
     if (rows[n] >= 0) lists[begins[rows[n]] + places[n]] = static_cast<std::int32_t>(n);
   }
@@ -110,9 +113,9 @@ __global__ void fill_lists(std::int64_t points, const std::int32_t* rows,
 
 /// ordered: the points of each row, ascending. A thread an entry of the lists. Any one-dimensional
 /// grid.
-__global__ void order_lists(std::int64_t points, const std::int32_t* rows,
-                            const std::int64_t* begins, const std::int32_t* lists,
-                            std::int32_t* ordered) {
+__global__ void voxelize_point_lists_order_lists(std::int64_t points, const std::int32_t* rows,
+                                                 const std::int64_t* begins,
+                                                 const std::int32_t* lists, std::int32_t* ordered) {
   const std::int64_t entries = begins[points];
   for (const std::int64_t i : grid_stride(entries)) {
     const std::int32_t n = lists[i], row = rows[n];
@@ -125,10 +128,11 @@ __global__ void order_lists(std::int64_t points, const std::int32_t* rows,
 
 /// out_coords [M][4] and features [M][columns] of cells [M] and their points. Any one-dimensional
 /// grid.
-__global__ void write_means(VoxelizeProblem problem, std::int64_t M, const float* points,
-                            const std::uint32_t* cells, const std::int64_t* begins,
-                            const std::int32_t* ordered, std::int32_t* out_coords,
-                            float* features) {
+__global__ void voxelize_point_lists_write_means(VoxelizeProblem problem, std::int64_t M,
+                                                 const float* points, const std::uint32_t* cells,
+                                                 const std::int64_t* begins,
+                                                 const std::int32_t* ordered,
+                                                 std::int32_t* out_coords, float* features) {
   const std::int64_t columns = problem.columns;
   for (const std::int64_t m : grid_stride(M)) {
     write_voxel(problem.grid, cells[m], out_coords, m);
@@ -207,22 +211,24 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
   HostMessage<Count> message;
 
   check(cudaMemsetAsync(work.progress, 0, work.zeroed_bytes, current_stream()));
-  launch(set_bits, all, problem, points, work.bits);
-  launch(count_bits, by_tile, tiles, work.bits, work.sums, work.progress, message.letter());
+  launch(voxelize_point_lists_set_bits, all, problem, points, work.bits);
+  launch(voxelize_point_lists_count_bits, by_tile, tiles, work.bits, work.sums, work.progress,
+         message.letter());
   message.expect();
-  launch(number_voxels, by_tile, tiles, work.bits, work.sums, work.first, work.cells);
-  launch(take_places, all, problem, points, BitIndex{work.bits, work.first}, work.rows, work.places,
-         work.counts);
+  launch(voxelize_point_lists_number_voxels, by_tile, tiles, work.bits, work.sums, work.first,
+         work.cells);
+  launch(voxelize_point_lists_claim_slots, all, problem, points, BitIndex{work.bits, work.first},
+         work.rows, work.places, work.counts);
   exclusive_sum(work.counts, work.begins, n);
-  launch(fill_lists, all, n, work.rows, work.places, work.begins, work.lists);
+  launch(voxelize_point_lists_fill_lists, all, n, work.rows, work.places, work.begins, work.lists);
   std::int32_t* ordered = work.places;  // which nobody needs any more
-  launch(order_lists, all, n, work.rows, work.begins, work.lists, ordered);
+  launch(voxelize_point_lists_order_lists, all, n, work.rows, work.begins, work.lists, ordered);
 
   const std::int64_t M = message.received().found;  // the lists are being made
   auto* out_coords = arrays.create("out_coords", {M, 4});
   float* features = arrays.create_floats("features", {M, problem.columns});
-  launch(write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem, M, points,
-         work.cells, work.begins, ordered, out_coords, features);
+  launch(voxelize_point_lists_write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem,
+         M, points, work.cells, work.begins, ordered, out_coords, features);
 }
 
 std::string choice_in_words(const VoxelizeProblem& problem) {

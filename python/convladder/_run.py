@@ -6,6 +6,7 @@ import inspect
 import json
 import pathlib
 import typing
+import warnings
 
 import numpy
 
@@ -114,8 +115,15 @@ def full_name(ladder, name, where="auto"):
     if len(names) > 1:
         raise _core.BadInput(f"rung = {name!r}: it may be {' or '.join(names)}")
     if not names:
-        short = {row["name"].rsplit("/", 1)[1]: row["name"] for row in rows}
-        near = difflib.get_close_matches(name.rsplit("/", 1)[-1], short, 1, 0)
+        was = _core.renamed_rungs()
+        names = [was[old] for old in was if (old == name or old.endswith("/" + name)) and was[old].split("/")[1] == ladder]
+        if len(names) > 1:
+            raise _core.BadInput(f"rung = {name!r}: it may be {' or '.join(names)}")
+        if names:
+            warnings.warn(f"rung = {name!r}: it is called {names[0]!r} now", DeprecationWarning, stacklevel=2)
+    if not names:
+        short = {row["name"].split("/", 2)[2]: row["name"] for row in rows}
+        near = difflib.get_close_matches(name.split("/", 2)[-1], short, 1, 0)
         raise _core.BadInput(f"rung = {name!r}: there is none of that name in {ladder}; the nearest is {short[near[0]]}")
     return names[0]
 

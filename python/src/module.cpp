@@ -24,6 +24,7 @@
 #include "core/error.hpp"
 #include "in_place.hpp"
 #include "ladders/best_rung.hpp"
+#include "ladders/earlier_rungs.hpp"
 #include "ladders/ladders.hpp"
 #include "oracle/canonical.hpp"
 #include "oracle/input_values.hpp"
@@ -237,6 +238,14 @@ kind: "start", "step" or "branch"; level: "spine", "alternative" or "advanced"; 
 needs: "cpu", or the least architecture of a GPU that runs it, such as "sm_80";
 transforms: whether it takes `allow_transforms=True` to be chosen without `rung=`;
 where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
+  module.def(
+      "renamed_rungs",
+      [] {
+        std::map<std::string, std::string> all;
+        for (const RenamedRung& renamed : renamed_rungs()) all.emplace(renamed.name, renamed.now);
+        return all;
+      },
+      "What rungs were called in earlier versions: their present names by the old ones.");
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def(
       "restricted_inputs",

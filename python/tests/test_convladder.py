@@ -465,8 +465,8 @@ class Calls(unittest.TestCase):
         self.assertTrue(all(row["where"] for row in rungs))
 
     def test_a_result_says_which_rung_it_is_of(self):
-        y = convladder.conv2d(self.x, self.w, rung="direct_tiled")
-        self.assertEqual((y.rung, y.where), ("cuda_optimized/conv2d/direct_tiled", "emulated"))
+        y = convladder.conv2d(self.x, self.w, rung="direct/tiled")
+        self.assertEqual((y.rung, y.where), ("cuda_optimized/conv2d/direct/tiled", "emulated"))
         self.assertGreater(y.milliseconds, 0)
         self.assertIs(type(y + 1), numpy.ndarray)
 
@@ -477,7 +477,7 @@ class Calls(unittest.TestCase):
         for row in ran:  # spectra are rounded
             self.assertLessEqual(row.max_error, 1e-3 if "/fft" in row.rung else 0, row.rung)
         self.assertTrue(all(row.reason for row in table if row.status == "declined"))
-        self.assertIn("direct_tiled", str(table))
+        self.assertIn("direct/tiled", str(table))
         self.assertIn("<table>", table._repr_html_())
 
     def test_compare_says_what_the_command_says(self):
@@ -546,8 +546,8 @@ class Calls(unittest.TestCase):
 
     def test_the_last_word_of_a_name_is_enough(self):
         self.assertEqual(convladder.conv2d(self.x, self.w, rung="direct", where="cpu").rung, "cpu_reference/conv2d/direct")
-        self.assertEqual(len(convladder.compare(convladder.conv2d, self.x, self.w, rungs="direct_tiled")), 1)
-        for name, words in (("direct", "cuda_naive/conv2d/direct"), ("direct_tild", "direct_tiled")):
+        self.assertEqual(len(convladder.compare(convladder.conv2d, self.x, self.w, rungs="direct/tiled")), 1)
+        for name, words in (("direct", "cuda_naive/conv2d/direct"), ("direct/tild", "direct/tiled")):
             with self.assertRaisesRegex(convladder.BadInput, words):
                 convladder.conv2d(self.x, self.w, rung=name)
 
@@ -565,7 +565,7 @@ class Calls(unittest.TestCase):
             "bias": lambda: convladder.conv2d(self.x, self.w, numpy.zeros(3, numpy.float32)),
             "dy": lambda: convladder.conv2d_dgrad(self.x, self.w, self.x.shape),
             "activation": lambda: convladder.conv2d(self.x, self.w, activation="tanh"),
-            "rung": lambda: convladder.conv2d(self.x, self.w, rung="direct_tilde"),
+            "rung": lambda: convladder.conv2d(self.x, self.w, rung="direct/tilde"),
             "where": lambda: convladder.conv2d(self.x, self.w, where="moon"),
             "b": lambda: convladder.gemm(self.x[0, 0], self.x[0, 0]),
             "map": lambda: convladder.tile_map("spiral", 2, 2),
@@ -581,7 +581,7 @@ class Calls(unittest.TestCase):
 
     def test_a_rung_that_declines_says_why(self):
         with self.assertRaisesRegex(convladder.UnsupportedProblem, "depthwise|groups"):
-            convladder.conv2d(self.x, self.w, rung="cuda_optimized/conv2d/depthwise")
+            convladder.conv2d(self.x, self.w, rung="cuda_optimized/conv2d/depthwise/nchw")
 
     def test_ctrl_c_does_not_wait_for_a_rung(self):
         script = """
@@ -612,7 +612,7 @@ print(convladder.gemm([[2.0]], [[3.0]])[0][0])  # others still run
     def test_threads_do_not_meet(self):
         right = convladder.conv2d(self.x, self.w)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            for y in pool.map(lambda _: convladder.conv2d(self.x, self.w, rung="direct_tiled"), range(8)):
+            for y in pool.map(lambda _: convladder.conv2d(self.x, self.w, rung="direct/tiled"), range(8)):
                 numpy.testing.assert_array_equal(y, right)
 
 

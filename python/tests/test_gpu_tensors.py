@@ -195,7 +195,7 @@ class PyTorch(unittest.TestCase):
 
     def test_a_table_of_all_rungs(self):
         x, w = whole_numbers(1, 3, 20, 20), whole_numbers(4, 3, 3, 3, seed=1)
-        table = convladder.compare(convladder.conv2d, x, w, where="gpu", rungs=["direct_tiled", "implicit_gemm_tiled"])
+        table = convladder.compare(convladder.conv2d, x, w, where="gpu", rungs=["direct/tiled", "implicit_gemm/tiled"])
         self.assertEqual([(row.status, row.max_error) for row in table], 2 * [("ran", 0)])
 
 

@@ -22,8 +22,8 @@ import tree  # noqa: E402
 
 DONE, FAILED, BAD_INPUT, MISSING, INTERRUPTED = 0, 1, 2, 3, 130
 TILE = "a3_tile_and_halo"
-KERNEL = "cuda_optimized/conv2d/direct_tiled.cu"
-RUNG = "cuda_optimized/conv2d/direct_tiled"
+KERNEL = "cuda_optimized/conv2d/direct/tiled.cu"
+RUNG = "cuda_optimized/conv2d/direct/tiled"
 KEY = bytes(range(32))
 COUNTS = {"loads_of_x": 4.5, "barriers": 6.0}
 

@@ -27,7 +27,7 @@ ATTACKS = sorted((ROOT / "course/attacks").glob("*.cu"))
 CHOSEN = tuple(os.environ.get("CONVLADDER_ATTACKS", "").split(","))  # those whose names begin so; else all
 OUTCOMES = {"agrees", "differs", "declined", "timeout", "crashed", "memory", "ended_early", "output_missing", "illegal_cuda",
             "refused", "not_written", "no_build"}
-TARGET = "cuda_optimized/conv2d/direct_tiled"
+TARGET = "cuda_optimized/conv2d/direct/tiled"
 COUNTERS = ("16_computes_on_the_host", "20_")  # the counted case is tried, too
 MOST_CPU_SECONDS = 10 + 5  # of its runs, all orders together; of wall time, a busy machine takes any
 WRITTEN = pathlib.Path("/tmp/convladder_attack_wrote")

@@ -32,8 +32,8 @@ class BadWords(ProgramTest):
                 (["compare", "col2im", "--request", "adds"], ["add"]),
                 (["compare", "gemm", "--rung", "cuda_naive/gemm/dirct"], ["cuda_naive/gemm/direct"]),
                 (["compare", "gemm", "--rung", "nothing*"], ["nothing*"]),
-                (["compare", "conv2d", "--rung", "*/winograd_chunks"], ["nearest: cuda_optimized/conv2d/winograd_4x4"]),
-                (["compare", "rulebook", "--rung", "ranked_bit_grid"], ["nearest: cuda_optimized/rulebook/paged_bricks"]),
+                (["compare", "conv2d", "--rung", "*/winograd_chunks"], ["nearest: cuda_optimized/conv2d/winograd/4x4"]),
+                (["compare", "rulebook", "--rung", "ranked_bit_grid"], ["nearest: cuda_optimized/rulebook/submanifold/paged_bricks"]),
                 (["compare", "gemm", "conv2d"], ["conv2d"]),
                 (["-x"], ["-x"])):
             with self.subTest(arguments=arguments):

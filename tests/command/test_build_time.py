@@ -56,8 +56,8 @@ class BuildTime(unittest.TestCase):
 
     def test_rungs(self):
         for output, rung in (
-                ("CMakeFiles/rungs_cuda_optimized_conv2d_objects.dir/x.cuda_on_cpu/2_direct_tiled.cpp.o", "cuda_optimized/conv2d/direct_tiled"),
-                ("CMakeFiles/rungs_cuda_optimized_gemm_called_objects.dir/x.cuda_on_cpu/0_tiled.cpp.o", "cuda_optimized/gemm/tiled"),
+                ("CMakeFiles/rungs_cuda_optimized_conv2d_objects.dir/x.cuda_on_cpu/2_direct.tiled.cpp.o", "cuda_optimized/conv2d/direct/tiled"),
+                ("CMakeFiles/rungs_cuda_optimized_gemm_called_objects.dir/x.cuda_on_cpu/0_gemm.tiled.cpp.o", "cuda_optimized/gemm/tiled"),
                 ("CMakeFiles/rungs_cpu_reference_conv2d_objects.dir/cpu_reference/conv2d/direct.cpp.o", "cpu_reference/conv2d/direct"),
                 ("CMakeFiles/rungs_cuda_naive_gemm_objects.dir/x.cuda_on_cpu/marker_1.cpp.o", None),
                 ("lib/libconvladder_rungs_cuda_naive_gemm.so", None)):

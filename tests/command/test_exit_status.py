@@ -74,7 +74,7 @@ class Limit(ProgramTest):
     PRIME = ["fft", "--n", "1", "--length", "8191"]
 
     def test_an_emulated_kernel(self):
-        seconds = self.declined(*self.PRODUCT, "--limit", "1", rung="cuda_optimized/gemm/mma_3xtf32", where="emulated")
+        seconds = self.declined(*self.PRODUCT, "--limit", "1", rung="cuda_optimized/gemm/tf32/mma_3xtf32", where="emulated")
         self.assertGreater(seconds, 1)
 
     def test_a_rung_on_the_cpu_does_not_even_begin(self):

@@ -24,7 +24,7 @@ import trials  # noqa: E402
 
 ALL = os.environ.get("CONVLADDER_COURSE_ALL") == "1"
 KEY = b"k" * 32
-A3, TILED = "a3_tile_and_halo", "cuda_optimized/conv2d/direct_tiled"
+A3, TILED = "a3_tile_and_halo", "cuda_optimized/conv2d/direct/tiled"
 RUNGS = sorted(path for folder in ("cuda_naive", "cuda_optimized") for path in (ROOT / folder).rglob("*.cu"))
 
 

@@ -89,7 +89,7 @@ class Composition(unittest.TestCase):
     def test_a_rung_that_has_changed(self):
         assignment = assignments.read("a3_tile_and_halo")
         assignment.blanks[0].function = "void load_tiles("
-        with self.assertRaisesRegex(functions.Mismatch, "direct_tiled.cu: function = void load_tiles.: matches no"):
+        with self.assertRaisesRegex(functions.Mismatch, "conv2d/direct/tiled.cu: function = void load_tiles.: matches no"):
             tree.Handout(assignment)
 
     def test_every_bug_of_a_hunt_can_be_planted(self):
@@ -231,7 +231,7 @@ class Command(unittest.TestCase):
             self.assertEqual(made.read("term.key"), self.key.read_bytes())
             tables = json.loads(made.read("course/a3_tile_and_halo/assignment.json"))
             self.assertEqual(sum(mark["points"] for mark in tables["mark"]), 100)
-            self.assertIn("cuda_optimized/conv2d/direct_tiled.cu", modes)
+            self.assertIn("cuda_optimized/conv2d/direct/tiled.cu", modes)
             for script in ("run_autograder", "setup.sh"):
                 checked = subprocess.run(["bash", "-n"], input=made.read(script), capture_output=True)
                 self.assertEqual(checked.returncode, 0, checked.stderr)
@@ -303,7 +303,7 @@ class Command(unittest.TestCase):
     def test_an_update_keeps_what_the_student_wrote(self):
         old = self.folder / "old"
         self.run_with("a3_tile_and_halo", old, "--key", self.key, "--student", "ada")
-        kernel = "cuda_optimized/conv2d/direct_tiled.cu"
+        kernel = "cuda_optimized/conv2d/direct/tiled.cu"
         (old / kernel).write_text("// solved\n")
         (old / "predictions.json").write_text("{}")
         manifest = json.loads((old / "handout.json").read_text())
@@ -320,11 +320,11 @@ class Command(unittest.TestCase):
         old = self.folder / "old"
         self.run_with("a3_tile_and_halo", old, "--key", self.key, "--student", "ada")
         manifest = json.loads((old / "handout.json").read_text())
-        manifest["files"]["cuda_optimized/conv2d/direct_tiled.cu"] = "0" * 64
+        manifest["files"]["cuda_optimized/conv2d/direct/tiled.cu"] = "0" * 64
         (old / "handout.json").write_text(json.dumps(manifest))
         status, err = self.run_with("a3_tile_and_halo", self.dir, "--key", self.key, "--student", "ada", "--update", old)
         self.assertEqual(status, FAILED)
-        self.assertIn("direct_tiled.cu", err)
+        self.assertIn("conv2d/direct/tiled.cu", err)
         self.assertFalse(self.dir.exists())
         self.refused("is no handout", "a3_tile_and_halo", self.dir, "--update", self.key.parent)
         self.refused("a handout of a3_tile_and_halo", "a2_first_kernel", self.dir, "--update", old)

@@ -25,7 +25,7 @@ import prepare  # noqa: E402
 import race_lines  # noqa: E402
 
 BUILD = pathlib.Path(os.environ["BUILD"])
-TILED = "cuda_optimized/conv2d/direct_tiled"
+TILED = "cuda_optimized/conv2d/direct/tiled"
 # Whole tiles of 8 x 32 outputs, no padding.
 WHOLE_TILES = "--n 1 --c 3 --h 66 --w 98 --k 4 --r 3 --s 3".split()
 SMALL = "--n 1 --c 2 --h 18 --w 34 --k 2 --r 3 --s 3".split()
@@ -244,7 +244,7 @@ class Inspect(unittest.TestCase):
             self.assertEqual([path.name for path in pathlib.Path(folder).iterdir()], ["seen.json"])
 
     def test_no_rung_has_a_race_or_depends_on_what_nobody_wrote(self):
-        sample = ("cuda_optimized/gemm/tiled", "cuda_optimized/rulebook/hash_table", "cuda_optimized/conv2d/direct_float4")
+        sample = ("cuda_optimized/gemm/tiled", "cuda_optimized/rulebook/submanifold/hash_table", "cuda_optimized/conv2d/direct/float4")
         for name, rung in self.rungs.items():
             if rung["backend"] != "cuda" or not (EVERYTHING or name in sample):
                 continue

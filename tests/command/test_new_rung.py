@@ -30,16 +30,19 @@ class NewRung(unittest.TestCase):
 
     def test_a_copy_of_the_rung_before_and_a_row_of_the_table(self):
         for ladder, after, folder in (("conv2d", "cuda_naive/conv2d/direct", "cuda_optimized"),
+                                      ("conv2d", "direct/tiled", "cuda_optimized"),
                                       ("gemm", "register_tile", "cuda_optimized"), ("gemm", "triple_loop", "cpu_reference")):
             name = "new_" + after.rsplit("/", 1)[-1]
             file, table = new_rung.write_rung(self.root, ladder, name, after)
-            self.assertEqual(file.parent, self.root / folder / ladder)
+            family = "direct" if "/tiled" in after else ""
+            self.assertEqual(file.parent, self.root / folder / ladder / family)
+            constant = f"{family}_{name}".lstrip("_")
             text = file.read_text()
             self.assertIn(f"@file {file.name}", text)
-            self.assertRegex(text, rf"extern const Implementation<\w+> {name} =")
+            self.assertRegex(text, rf"extern const Implementation<\w+> {constant} =")
             rows = table.read_text()
-            self.assertRegex(table.with_suffix(".hpp").read_text(), rf"RUNG\(\w+, {folder}, {ladder}, {name}\)")
-            self.assertIn(f'ROW({folder}, {ladder}, {name}, "', rows)
+            self.assertRegex(table.with_suffix(".hpp").read_text(), rf"RUNG\(\w+, {folder}, {ladder}, {constant}\)")
+            self.assertRegex(rows, rf'ROW(_IN)?\({folder}, {ladder}, ({family}, )?{name}, "')
             compiler = os.environ.get("CXX", "g++")
             made = subprocess.run(
                 [compiler, "-std=c++20", "-fsyntax-only", "-x", "c++", "-I", self.root, "-I", ROOT, "-I",

@@ -81,9 +81,9 @@ std::vector<ConvTestProblem> choice_problems() {
   add("depthwise 3x3, stride 2, pairs from an odd column", other, "conv2d_dgrad");
   add("depthwise, multiplier 2, bands",
       P{.H = 90, .W = 64, .K = 2, .R = 3, .S = 3, .pad = pad_all(1)},
-      "cuda_optimized/conv2d_dgrad/depthwise");
+      "cuda_optimized/conv2d_dgrad/depthwise/nchw");
   add("depthwise, a row at a time", P{.H = 3, .W = 1700, .R = 3, .S = 3, .pad = pad_all(1)},
-      "cuda_optimized/conv2d_wgrad/depthwise");
+      "cuda_optimized/conv2d_wgrad/depthwise/nchw");
   add("depthwise, rows that no window reads",
       P{.C = 2, .H = 20, .W = 8, .K = 2, .stride = {8, 1}, .groups = 2}, "conv2d_wgrad");
   // In C++: tiles across and down, runs of a row for each remainder of a stride, and windows that
@@ -120,7 +120,7 @@ std::vector<ConvTestProblem> choice_problems() {
   // Planes are summed in more than two parts.
   add("depthwise, 228 planes of a filter",
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397},
-      "cuda_optimized/conv2d_wgrad/depthwise", true);
+      "cuda_optimized/conv2d_wgrad/depthwise/nchw", true);
   // Four channels a thread: tiles of 14 rows and columns and 32 vectors, 7 columns of 1 or 2 rows.
   // Two: tiles of 14 columns and 4, 8 or 14 rows, and 64 channels.
   for (const auto& [ladder, first, second] : {std::array{"conv2d", "x", "y"},
@@ -171,7 +171,7 @@ std::vector<ConvTestProblem> choice_problems() {
         .S = 3,
         .pad = pad_all(1),
         .groups = 512},
-      "cuda_optimized/conv2d_wgrad/depthwise_nhwc_tiles");
+      "cuda_optimized/conv2d_wgrad/depthwise/nhwc_tiled");
 
   // What the fields of a tensor copy hold: windows from -128 to 127, and 255 from tap to tap.
   add("windows begin 260 rows before x",
@@ -191,11 +191,11 @@ std::vector<ConvTestProblem> choice_problems() {
   add("a tall filter of four channels", P{.C = 4, .H = 36, .W = 2, .K = 4, .R = 32});
 
   // Tiles, and shares of sums.
-  const std::string_view wgrad = "cuda_optimized/conv2d_wgrad/implicit_gemm_cp_async";
+  const std::string_view wgrad = "cuda_optimized/conv2d_wgrad/implicit_gemm/cp_async";
   add("20 filters, 1024 pixels", P{.H = 32, .W = 32, .K = 20}, "conv2d");
   add("128 filters, 1024 pixels", P{.H = 32, .W = 32, .K = 128}, "conv2d", true);
   add("65 filters, 65 tiles of pixels", P{.H = 91, .W = 91, .K = 65}, "conv2d", true);
-  const std::string_view dgrad = "cuda_optimized/conv2d_dgrad/implicit_gemm";
+  const std::string_view dgrad = "cuda_optimized/conv2d_dgrad/implicit_gemm/residue_classes";
   add("65 channels, 65 tiles of pixels", P{.C = 65, .H = 91, .W = 91}, dgrad, true);
   add("40 channels, 1024 pixels", P{.C = 40, .H = 32, .W = 32}, dgrad, true);
   add("as many products of padding as are taken", P{.H = 8, .W = 8, .R = 8, .S = 8},
@@ -204,11 +204,11 @@ std::vector<ConvTestProblem> choice_problems() {
       P{.C = 179, .H = 1, .W = 16, .stride = {9, 9}}, "conv2d");
   add("columns in tiles of 192", P{.N = 1300, .C = 320, .H = 1, .W = 1}, wgrad, true);
   add("tiles of 128 x 128", P{.C = 1856, .H = 1, .W = 1, .K = 1730},
-      "cuda_optimized/conv2d_wgrad/implicit_gemm_split_k", true);
+      "cuda_optimized/conv2d_wgrad/implicit_gemm/split_k", true);
   add("shares of sums that end within a tile",
       P{.N = 228, .C = 397, .H = 1, .W = 1, .K = 397, .groups = 397}, wgrad, true);
   // Winograd's tiles: filters that fill tiles of 128, and more than 32 tiles.
-  const std::string_view tiles_4x4 = "cuda_optimized/conv2d/winograd_4x4";
+  const std::string_view tiles_4x4 = "cuda_optimized/conv2d/winograd/4x4";
   tiled("128 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 128}, pad_all(1),
         tiles_4x4);
   tiled("256 filters, 36 tiles of 4x4", {.C = 3, .H = 22, .W = 22, .K = 256}, pad_all(1),
@@ -217,7 +217,7 @@ std::vector<ConvTestProblem> choice_problems() {
   tiled("454 channels", {.C = 454, .H = 13, .W = 13, .K = 5}, pad_all(1), tiles_4x4);
   // Rows in pieces of three taps: more pixels, channels and filters than a block takes at once; and
   // x in fours with padding at its left.
-  const std::string_view pieces = "cuda_optimized/conv2d/winograd_pieces";
+  const std::string_view pieces = "cuda_optimized/conv2d/winograd/split_rows";
   add("filters 6x6, two blocks each way and of filters",
       P{.C = 14, .H = 38, .W = 56, .K = 14, .R = 6, .S = 6, .groups = 2, .bias = true}, pieces);
   add("filters 4x5, padding 4, 13 channels",
@@ -229,12 +229,12 @@ std::vector<ConvTestProblem> choice_problems() {
     P across{.H = 5, .W = 9, .R = 4, .S = 5};
     (strided ? across.stride : across.dilation) = {1, 2};
     add(text("filters 4x5, ", strided ? "stride" : "dilation", " across"), across, "conv2d");
-    list.back().rungs = {"cpu_reference/conv2d/winograd_pieces",
-                         "cuda_optimized/conv2d/winograd_pieces"};
+    list.back().rungs = {"cpu_reference/conv2d/winograd_split_rows",
+                         "cuda_optimized/conv2d/winograd/split_rows"};
   }
   // Fourier tiles of 64 x 64, more than one, with spectra in either place; and filters that are
   // wider than the smallest tile, but not taller.
-  const std::string_view fourier = "cuda_optimized/conv2d/fft_fused";
+  const std::string_view fourier = "cuda_optimized/conv2d/fft/fused";
   add("a filter that reaches over 25 x 25 pixels",
       P{.C = 2, .H = 70, .W = 66, .K = 3, .R = 5, .S = 5, .dilation = {6, 6}}, fourier);
   add("depthwise, filters that reach over 25 x 21 pixels",
@@ -252,7 +252,7 @@ std::vector<ConvTestProblem> choice_problems() {
       P{.C = 2, .H = 4, .W = 40, .K = 2, .S = 18, .pad = pad_all(0, 3)}, fourier);
   // Spectra of many channels: as many tiles, channels and filters as tensor cores take, with
   // groups.
-  const std::string_view spectra = "cuda_optimized/conv2d/fft_3xtf32";
+  const std::string_view spectra = "cuda_optimized/conv2d/fft/3xtf32";
   add("filters 8x8, 16 tiles of an output",
       P{.N = 16, .C = 9, .H = 8, .W = 8, .K = 9, .R = 8, .S = 8}, spectra);
   add("filters 2x4, groups of 8 filters and 9 channels",
@@ -262,20 +262,20 @@ std::vector<ConvTestProblem> choice_problems() {
       P{.N = 16, .C = 33, .H = 8, .W = 8, .K = 8, .R = 8, .S = 8}, spectra, true);
   // Any filter, and its channel's filters one after the other: there is no room for all.
   add("depthwise 2x2, multiplier 2, bands", P{.H = 90, .W = 64, .K = 2, .R = 2, .S = 2},
-      "cuda_optimized/conv2d_dgrad/depthwise");
+      "cuda_optimized/conv2d_dgrad/depthwise/nchw");
   // The first of three classes of pixels has more of them, and so other tiles than both others.
   add("three classes of pixels, tiles of two sizes", P{.C = 17, .H = 48, .W = 31, .stride = {1, 3}},
-      "cuda_optimized/conv2d_dgrad/implicit_gemm_mma_tf32");
+      "cuda_optimized/conv2d_dgrad/implicit_gemm/mma_tf32");
 
-  // In 16 bits the copy engine takes channels in eights, and has the same fields.
+  // In 16 bits TMA takes channels in eights, and has the same fields.
   const auto in_eights = [&](const std::string& name, const P& problem) {
     add("channels in eights, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_16bit",
-                         "cuda_optimized/conv2d/implicit_gemm_wgmma_filters_as_rows",
-                         "cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_16bit",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_16bit"};
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm/warp_specialized",
+                         "cuda_optimized/conv2d/hopper/swap_ab",
+                         "cuda_optimized/conv2d/implicit_gemm/halo_tile",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm/warp_specialized",
+                         "cuda_optimized/conv2d_dgrad/hopper/halo_tile",
+                         "cuda_optimized/conv2d_wgrad/implicit_gemm/warp_specialized"};
   };
   in_eights("windows begin 130 columns behind x",
             P{.C = 8, .H = 2, .W = 3, .K = 8, .pad = {0, 0, 0, 130}});
@@ -287,11 +287,11 @@ std::vector<ConvTestProblem> choice_problems() {
   // also in 128.
   const auto in_patches = [&](const std::string& name, const P& problem) {
     add("patches, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_patches",
-                         "cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_patches",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm/halo_tile",
+                         "cuda_optimized/conv2d/hopper/halo_tile_tf32",
+                         "cuda_optimized/conv2d_dgrad/hopper/halo_tile",
+                         "cuda_optimized/conv2d_wgrad/hopper/halo_tile",
+                         "cuda_optimized/conv2d_wgrad/hopper/cluster_reduction"};
   };
   const Padding one = pad_all(1);
   in_patches("rows of 29 pixels, two tiles",
@@ -338,8 +338,7 @@ std::vector<ConvTestProblem> choice_problems() {
   in_patches("209 images of a pixel", P{.N = 209, .C = 8, .H = 1, .W = 1, .K = 8});
   // One tap, and filters in groups of 32: sums are stored by fours.
   const auto by_fours = [&](const std::string& name, const P& problem) {
-    add("patches by fours, " + name, problem,
-        "cuda_optimized/conv2d/implicit_gemm_wgmma_patches_tf32");
+    add("patches by fours, " + name, problem, "cuda_optimized/conv2d/hopper/halo_tile_tf32");
   };
   by_fours("96 filters", P{.N = 2, .C = 8, .H = 3, .W = 9, .K = 96, .bias = true});
   by_fours("96 filters of three channels", P{.C = 3, .H = 3, .W = 9, .K = 96, .bias = true});
@@ -348,10 +347,10 @@ std::vector<ConvTestProblem> choice_problems() {
   // Two blocks for each tile.
   const auto in_two_blocks = [&](const std::string& name, const P& problem) {
     add("two blocks, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_block_pairs",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_block_pairs",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
+    list.back().rungs = {"cuda_optimized/conv2d/hopper/cluster_split_k",
+                         "cuda_optimized/conv2d_dgrad/hopper/cluster_split_k",
+                         "cuda_optimized/conv2d_wgrad/hopper/halo_tile",
+                         "cuda_optimized/conv2d_wgrad/hopper/cluster_reduction"};
   };
   in_two_blocks(
       "parts of 64 channels and of 72, filters to the middle of a tile",
@@ -373,10 +372,10 @@ std::vector<ConvTestProblem> choice_problems() {
   // Strips of 8 columns, and what is left of two images.
   const auto in_full_tiles = [&](const std::string& name, const P& problem) {
     add("full tiles, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_full_tiles",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_full_tiles",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
+    list.back().rungs = {"cuda_optimized/conv2d/hopper/full_tiles",
+                         "cuda_optimized/conv2d_dgrad/hopper/full_tiles",
+                         "cuda_optimized/conv2d_wgrad/hopper/halo_tile",
+                         "cuda_optimized/conv2d_wgrad/hopper/cluster_reduction"};
   };
   in_full_tiles(
       "three images, two tiles down, filters to the middle of a block",
@@ -402,10 +401,10 @@ std::vector<ConvTestProblem> choice_problems() {
   // Weights of all filters stay: pixels of all images in tiles of 128, and of 192.
   const auto of_all_filters = [&](const std::string& name, const P& problem) {
     add("all filters, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm_wgmma_all_filters",
-                         "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_all_filters",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_nine_taps",
-                         "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums"};
+    list.back().rungs = {"cuda_optimized/conv2d/hopper/weight_stationary",
+                         "cuda_optimized/conv2d_dgrad/hopper/weight_stationary",
+                         "cuda_optimized/conv2d_wgrad/hopper/halo_tile",
+                         "cuda_optimized/conv2d_wgrad/hopper/cluster_reduction"};
   };
   of_all_filters("13 tiles of pixels, three of filters or one",
                  P{.N = 2, .C = 8, .H = 25, .W = 32, .K = 136, .bias = true});
@@ -420,7 +419,7 @@ std::vector<ConvTestProblem> choice_problems() {
   of_all_filters("weights that do not fit", P{.C = 456, .H = 3, .W = 4, .K = 456});
   // One class of dx's pixels has taps, and the others are zero.
   const auto with_zeros = [&](const std::string& name, const P& problem) {
-    add("zeros between, " + name, problem, "cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_zeros");
+    add("zeros between, " + name, problem, "cuda_optimized/conv2d_dgrad/hopper/strided_zeros");
   };
   with_zeros("two images, two tiles of channels",
              P{.N = 2, .C = 72, .H = 6, .W = 17, .K = 136, .stride = {2, 2}});
@@ -452,8 +451,7 @@ std::vector<ConvTestProblem> choice_problems() {
   with_zeros("empty batch", P{.N = 0, .C = 8, .H = 3, .W = 9, .K = 8, .stride = {2, 2}});
   // Of dw: clusters of two, with tiles of 64 channels.
   const auto in_clusters = [&](const std::string& name, const P& problem) {
-    add("clusters' sums, " + name, problem,
-        "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_cluster_sums");
+    add("clusters' sums, " + name, problem, "cuda_optimized/conv2d_wgrad/hopper/cluster_reduction");
   };
   in_clusters("30 images of 9 x 9",
               P{.N = 30, .C = 72, .H = 9, .W = 9, .K = 72, .R = 3, .S = 3, .pad = one});
@@ -468,8 +466,7 @@ std::vector<ConvTestProblem> choice_problems() {
   // Shares of the pixels: tiles of 64 filters by 64 channels to 512, 128 by 64 to 256, 256 by 64 or
   // 128; with strides, x and y in boxes of whole rows or parts of them.
   const auto in_shares = [&](const std::string& name, const P& problem) {
-    add("pixel shares, " + name, problem,
-        "cuda_optimized/conv2d_wgrad/implicit_gemm_wgmma_pixel_shares");
+    add("pixel shares, " + name, problem, "cuda_optimized/conv2d_wgrad/hopper/split_k_1x1");
   };
   in_shares("64 filters by 512 channels and a last piece of 8",
             P{.N = 2, .C = 520, .H = 5, .W = 7, .K = 8, .bias = true});
@@ -507,7 +504,7 @@ std::vector<ConvTestProblem> choice_problems() {
             P{.N = 2, .C = 130, .H = 5, .W = 7, .K = 262, .groups = 2, .bias = true});
   // Two neighbours of a row are a register, from an even column on or from an odd one.
   const auto in_pairs = [&](const std::string& name, const P& problem) {
-    add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct_mma_16bit");
+    add("columns in pairs, " + name, problem, "cuda_optimized/conv2d/direct/mma");
   };
   in_pairs("stride 2, odd padding, 3 pieces of 16 columns", {.N = 2,
                                                              .C = 3,

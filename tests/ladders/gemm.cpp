@@ -37,7 +37,7 @@ std::vector<TestProblem> finished_products() {
             {.M = 37, .N = 71, .K = 13, .bias = true, .activation = kRelu}),
       entry("a bias alone", {.M = 9, .N = 34, .K = 40, .bias = true}),
       entry("ReLU alone", {.M = 33, .N = 72, .K = 24, .activation = kRelu}),
-      // Three tiles of 64 columns by the copy engine, of which the last is not whole.
+      // Three tiles of 64 columns by TMA, of which the last is not whole.
       entry("bias and ReLU, rows in eights",
             {.M = 70, .N = 136, .K = 72, .bias = true, .activation = kRelu}),
       entry("bias and ReLU, arrays at 16 n + 4 bytes",
@@ -116,7 +116,7 @@ std::vector<TestProblem> gemm_problems() {
     for (const ArraySpec& spec : gemm_signature(product).inputs)
       list.back().given.emplace(spec.name, up_to_eight(spec));
   }
-  // By the copy engine also in c, rows of floats of 16 bytes; b in words, and in fours of them. The
+  // By TMA also in c, rows of floats of 16 bytes; b in words, and in fours of them. The
   // last has nine tiles of 192 x 128, more than the emulator has multiprocessors.
   for (const auto& [m, n, k] : {std::array{70, 36, 150}, {70, 144, 150}, {1540, 48, 400}}) {
     const GemmProblem product{
@@ -146,7 +146,7 @@ std::vector<TestProblem> gemm_problems() {
   // Eight tiles of 128 x 128, four of 128 x 256; more than one step, and sums of several.
   add("eight large tiles", {.M = 512, .N = 256, .K = 36}, Size::full);
   list.back().once = true;
-  // Eight of 128 x 256, by the copy engine, in 16 bits, too: rows of 16 bytes, tiles at the edge.
+  // Eight of 128 x 256, by TMA, in 16 bits, too: rows of 16 bytes, tiles at the edge.
   add("large tiles, rows in eights", {.M = 1000, .N = 248, .K = 72}, Size::full);
   list.back().once = true;
   // More pairs of tiles of 128 rows than the emulator has pairs of multiprocessors, and more steps
@@ -166,8 +166,8 @@ std::vector<TestProblem> gemm_problems() {
       add("map, long sums", {.M = m, .N = n, .K = k, .map = map});
     }
   }
-  // In parts along k, as many as there are multiprocessors in cuda_on_cpu, and fewer; by the copy
-  // engine and not.
+  // In parts along k, as many as there are multiprocessors in cuda_on_cpu, and fewer; by
+  // TMA and not.
   for (const auto& [m, n, k] :
        {std::array{40, 72, 1032}, {40, 56, 1032}, {130, 65, 515}, {129, 200, 136}}) {
     const GemmProblem layer{.M = m,

@@ -24,7 +24,7 @@ import example  # noqa: E402
 
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
 # What this header reaches is compiled for sm_90a, in the build as well: see cmake/RungsOnGpu.cmake.
-OF_SM_90A = "cuda_optimized/gemm/wgmma_tile.cuh"
+OF_SM_90A = "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 ONLY_SM_90A = "CONVLADDER_SM90A"  # what guards its instructions
 
 # Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
@@ -122,6 +122,10 @@ class Trouble(Exception):
 
 def rung_named(rungs, name):
     found = [rung for rung in rungs if rung["rung"] == name or rung["rung"].endswith("/" + name)]
+    if not found:
+        found = [rung for rung in rungs for old in rung["was"] if old == name or old.endswith("/" + name)]
+        if len(found) == 1:
+            print(f"rung = {name}: it is called {found[0]['rung']} now", file=sys.stderr)
     if len(found) != 1:
         which = ", ".join(rung["rung"] for rung in found) or "no rung"
         raise Trouble(f"rung = {name}: {which} is called so (./ladder list)")
@@ -264,12 +268,12 @@ def program_of(needs, rung, numbers, row_major):
     found = declarations.replaced(found, shorter(number, row_major))
     found = [one for one in found if not one.names & {"BACKEND"}]
     text = (ROOT / rung["source"]).read_text()
-    name = rung["rung"].split("/")[-1]
+    name = rung["rung"].split("/", 2)[2].replace("/", "_")
     arrays, inside = re.search(rf"Implementation<(\w+)>\s+{name}\s*=\s*\{{(.*?)\}};", text, re.S).groups()
     functions = {role: function for role, function in re.findall(r"\.(\w+) = ([\w:]+)", inside) if role in CALLED}
     begin = [one for one in found if one.file == rung["source"] and one.names & set(functions.values()) and one.kind == "function"]
     here = {name for one in begin for name in one.names}
-    path = "::".join(["convladder", *(["BACKEND"] if cuda else []), *rung["rung"].split("/")[:-1]])
+    path = "::".join(["convladder", *(["BACKEND"] if cuda else []), *rung["rung"].split("/")[:2]])
 
     def qualified(function):
         """The name in the innermost of the rung's namespaces that has it."""

@@ -16,7 +16,8 @@ def table(rungs, definitions):
     if definitions:
         text.append('#include "oracle/ladders/definition.hpp"')
     for rung in rungs:
-        top, ladder, name = rung.split("/")
+        top, ladder, name = rung.split("/", 2)
+        name = name.replace("/", "_")
         kind = "CUDA_RUNG" if source_of(rung).endswith(".cu") else "CPU_RUNG"
         text.append(f"{kind}({LADDERS[ladder][1]}, {top}, {ladder}, {name})")
     text.append("namespace convladder {")
@@ -33,7 +34,8 @@ def table(rungs, definitions):
         text.append(f'    made.push_back({{"{ladder}", "", [](const Problem& problem) {{ return '
                     f"{signature}(std::get<{problem}>(problem)); }}, {{}}}});")
         for rung in (rung for rung in rungs if ladder_of(rung) == ladder):
-            top, _, name = rung.split("/")
+            top, _, name = rung.split("/", 2)
+            name = name.replace("/", "_")
             source = source_of(rung)
             space, where = ("emulated::", "emulated") if source.endswith(".cu") else ("", "cpu")
             text += [f'    made.back().rungs.push_back({{"{rung}", "{source}", "", "", true, {{}}, {{}}}});',

@@ -31,12 +31,14 @@ def table_of(assignment):
     definition = [] if assignment.expected else ['#include "oracle/ladders/definition.hpp"']
 
     def constant(rung, folder=None):
-        top, ladder, name = rung.split("/")
+        top, ladder, name = rung.split("/", 2)
+        name = name.replace("/", "_")
         space = "emulated::" if source_of(rung).endswith(".cu") else ""
         return f"{space}{folder or top}::{ladder}::{name}"
 
     def declaration(rung, folder=None):
-        top, ladder, name = rung.split("/")
+        top, ladder, name = rung.split("/", 2)
+        name = name.replace("/", "_")
         kind = "CUDA_RUNG" if source_of(rung).endswith(".cu") else "CPU_RUNG"
         return f"{kind}({LADDERS[ladder][1]}, {folder or top}, {ladder}, {name})"
 

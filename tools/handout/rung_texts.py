@@ -55,7 +55,8 @@ def in_one_file(rung, alias):
             return text_of(header)
         return INCLUDE.sub(inlined, re.sub(r"^#pragma once\n", "", (ROOT / path).read_text(), flags=re.M))
 
-    _, ladder, name = rung.split("/")
+    _, ladder, name = rung.split("/", 2)
+    name = name.replace("/", "_")
     top, _, own = alias.split("/")
     # What the rung was called is the file's own: a student's defines names of its own namespace only.
     text = re.sub(r"^extern const Implementation<", "const Implementation<", text_of(source_of(rung)), flags=re.M)

@@ -73,8 +73,8 @@ TABLES = {
 ALIKE = {
     "cuda_optimized/col2im/col2im_strided_steps": "it saves divisions and steps of a loop, in which nothing was loaded",
     "cuda_optimized/gemm/warp_tiles": "which lanes load one address together is not counted",
-    "cuda_optimized/gemm/wgmma_early_launch": "when a kernel begins is not counted",
-    "cuda_optimized/gemm/wgmma_late_store": "it stores as much, and later",
+    "cuda_optimized/gemm/hopper/pdl": "when a kernel begins is not counted",
+    "cuda_optimized/gemm/overlapped_epilogue": "it stores as much, and later",
 }
 
 SPACES = ("global", "shared", "constant")

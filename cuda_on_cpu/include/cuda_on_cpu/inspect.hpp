@@ -106,7 +106,7 @@ class Watcher {
                            const std::source_location& where);
   /// The copy that was just issued also goes there, in another block of the cluster.
   virtual void copy_shared(const void* to, std::size_t bytes, const std::source_location& where);
-  /// The copy engine or a tensor core reads memory for the calling thread.
+  /// TMA or a tensor core reads memory for the calling thread.
   /// @param goes_on until unit_read_ended()
   virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
                             bool goes_on);

@@ -42,14 +42,14 @@ planted_bug(none_writes
 
 planted_bug(steps_without_the_inverse
   RUNG cuda_optimized/col2im/col2im_strided_steps
-  FILE cuda_optimized/col2im/strided_steps.cuh
+  FILE cuda_optimized/col2im/shared/strided_steps.cuh
   FIND [==[std::int64_t{modulo(over_gcd)} * steps.inverse;]==]
   REPLACE [==[std::int64_t{modulo(over_gcd)};]==]
   TEACHES "dilation 2 has no other inverse than 1: larger ones, prime to the stride, are needed")
 
 planted_bug(gaps_of_all_windows
   RUNG cuda_optimized/col2im/col2im_strided_steps
-  FILE cuda_optimized/col2im/strided_steps.cuh
+  FILE cuda_optimized/col2im/shared/strided_steps.cuh
   FIND [==[if (steps.gcd.remainder(at, over_gcd) != 0)]==]
   REPLACE [==[if (over_gcd < 0)]==]
   TEACHES "where stride and dilation share a divisor, most pixels have no term at all")

@@ -23,25 +23,25 @@ planted_bug(last_pass_writes_to_the_workspace
   TEACHES "two arrays take turns: who is the last depends on how many turns there are")
 
 planted_bug(no_wait_between_passes
-  RUNG cuda_optimized/fft/shared
+  RUNG cuda_optimized/fft/shared_memory
   FIND [==[__syncthreads();  // separates a pass's writes]==]
   REPLACE [==[// separates a pass's writes]==]
   TEACHES "threads of one block run ahead of each other: a butterfly takes points of the pass before")
 
 planted_bug(exchanged_on_one_side_alone
-  RUNG cuda_optimized/fft/shared
+  RUNG cuda_optimized/fft/shared_memory
   FIND [==[points_of(arrays.y.as<float>(), fft.exchanges()));]==]
   REPLACE [==[points_of(arrays.y.as<float>(), false));]==]
   TEACHES "only the inverse transform exchanges real and imaginary parts, and twice")
 
 planted_bug(next_exchange_over_points_not_read_yet
-  RUNG cuda_optimized/fft/registers
+  RUNG cuda_optimized/fft/radix8
   FIND [==[if (before < eighth) __syncthreads();]==]
   REPLACE [==[]==]
   TEACHES "one copy in shared memory: invisible while a line has one exchange")
 
 planted_bug(short_steps_as_long_ones
-  RUNG cuda_optimized/fft/sixteen_points
+  RUNG cuda_optimized/fft/radix16
   FIND [==[before == 1 ? place_of(r * apart) : r * place_of(apart);]==]
   REPLACE [==[r * place_of(apart);]==]
   TEACHES "a place stays empty behind 16 points: steps of less are not equal, and lines of 256 points do not notice")

@@ -25,7 +25,7 @@ planted_bug(tap_without_an_end
 
 planted_bug(taps_without_a_slot_of_their_own
   RUNG cuda_optimized/sparse_conv/grouped_gemm
-  FILE cuda_optimized/sparse_conv/row_tiles.cuh
+  FILE cuda_optimized/sparse_conv/shared/row_tiles.cuh
   FIND [==[return offset / tile + k;]==]
   REPLACE [==[return offset / tile + 0 * k;]==]
   TEACHES "taps that begin inside of the same tile's pairs need a slot each")
@@ -80,21 +80,21 @@ planted_bug(rows_multiplied_before_they_landed
 
 planted_bug(missing_row_gathered_as_any_other
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/gathered_copies.cuh
+  FILE cuda_optimized/sparse_conv/shared/gathered_copies.cuh
   FIND [==[from + at, index < 0 ? 0 : left);]==]
   REPLACE [==[from + at, left);]==]
   TEACHES "-1 is no row: what cp.async is not told to leave out, it reads")
 
 planted_bug(pieces_stored_unpermuted
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/gathered_copies.cuh
+  FILE cuda_optimized/sparse_conv/shared/gathered_copies.cuh
   FIND [==[char* const a = stage + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;]==]
   REPLACE [==[char* const a = stage + row * Shape::kRowBytes + piece * kPiece;]==]
   TEACHES "who stores and who loads must permute the pieces of a row alike")
 
 planted_bug(taps_of_the_first_row_only
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/gathered_taps.cuh
+  FILE cuda_optimized/sparse_conv/shared/gathered_taps.cuh
   FIND [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, distance);]==]
   REPLACE [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, 0 * distance);]==]
   TEACHES "a tile needs the taps of all its rows, also where sorting has made them alike")
@@ -112,56 +112,56 @@ planted_bug(weights_stored_unpermuted
   TEACHES "wgmma undoes the 128-byte permutation, whether anybody has done it or not")
 
 planted_bug(arrival_before_the_copies
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/stage_product.cuh
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_warp_specialized
+  FILE cuda_optimized/sparse_conv/shared/stage_product.cuh
   FIND [==[ptx::cp_async_mbarrier_arrive_noinc(full);]==]
   REPLACE [==[ptx::mbarrier_arrive(full);]==]
   TEACHES "a thread that has asked for copies has not got them: they must arrive, not it")
 
 planted_bug(stage_given_back_while_it_is_read
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/stage_product.cuh
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_warp_specialized
+  FILE cuda_optimized/sparse_conv/shared/stage_product.cuh
   FIND [==[ptx::wgmma_wait_group<1>();]==]
   REPLACE [==[ptx::wgmma_wait_group<2>();]==]
   TEACHES "products that have been issued are not done: the stage before is still being read")
 
 planted_bug(last_taps_left_out
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
-  FILE cuda_optimized/sparse_conv/stage_taps.cuh
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_warp_specialized
+  FILE cuda_optimized/sparse_conv/shared/stage_taps.cuh
   FIND [==[if (t == 0) group.exists = exists;]==]
   REPLACE [==[if (t == Shape::kTaps - 1) group.exists = exists;]==]
   TEACHES "a list of taps seldom fills its last stage, and has to be multiplied to its end")
 
 planted_bug(tile_handed_out_to_nobody
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_warp_specialized
   FIND [==[if (thread_of_grid() == 0) *p.handed_out = 0;]==]
   REPLACE [==[if (thread_of_grid() == 0) *p.handed_out = 1;]==]
   TEACHES "a counter that begins with one leaves out a tile, which only a machine with few blocks asks for")
 
 planted_bug(keys_read_before_they_are_there
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers_sorted
-  FILE cuda_optimized/sparse_conv/sorted_masks.cuh
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_fused_sort
+  FILE cuda_optimized/sparse_conv/shared/sorted_masks.cuh
   FIND [==[__syncthreads();]==]
   REPLACE [==[]==]
   TEACHES "keys of other warps pass through shared memory: a sort that reads old ones loses rows")
 
 planted_bug(segment_sorted_into_the_first
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers_sorted
-  FILE cuda_optimized/sparse_conv/segment_order.cuh
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_fused_sort
+  FILE cuda_optimized/sparse_conv/shared/segment_order.cuh
   FIND [==[of.order[first + place] = first + SegmentMasks::place_of(key[j]);]==]
   REPLACE [==[of.order[first + place] = SegmentMasks::place_of(key[j]);]==]
   TEACHES "a place in a segment is a row only in the first one: problems need more rows than a segment has")
 
 planted_bug(rows_that_are_not_there_come_first
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_producers_sorted
-  FILE cuda_optimized/sparse_conv/segment_order.cuh
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_fused_sort
+  FILE cuda_optimized/sparse_conv/shared/segment_order.cuh
   FIND [==[key[j] = SegmentMasks::kNone;]==]
   REPLACE [==[key[j] = 0;]==]
   TEACHES "a network sorts a power of two: what fills it up must end behind the last row")
 
 planted_bug(gathered_weights_cut_off
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/warp_sums.cuh
+  FILE cuda_optimized/sparse_conv/shared/warp_accumulators.cuh
   FIND [==[const std::uint32_t right[2] = {ptx::to_tf32(b0), ptx::to_tf32(b1)};]==]
   REPLACE [==[const std::uint32_t right[2] = {__float_as_uint(b0), __float_as_uint(b1)};]==]
   TEACHES "sparse or dense, mma.sync truncates what nobody has rounded")
@@ -192,25 +192,25 @@ planted_bug(inputs_of_other_lanes_not_waited_for
 
 planted_bug(warps_skip_what_the_first_skips
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
-  FILE cuda_optimized/sparse_conv/listed_taps.cuh
+  FILE cuda_optimized/sparse_conv/shared/listed_taps.cuh
   FIND [==[>> lane_ & 1) << w;]==]
   REPLACE [==[>> lane_ & 1);]==]
   TEACHES "every warp has taps of its own")
 
 planted_bug(second_tap_with_the_rows_of_the_first
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_fragments
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_direct_fragments
   FIND [==[(takes_second ? Shape::kLanesOfTap : 0);]==]
   REPLACE [==[0 * static_cast<int>(takes_second);]==]
   TEACHES "lanes of one product may belong to two taps: each must ask who looked up its own")
 
 planted_bug(weights_read_before_they_landed
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_fragments
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_direct_fragments
   FIND [==[ptx::cp_async_wait_group<0>();]==]
   REPLACE [==[]==]
   TEACHES "a barrier tells that all have asked for their copies, not that these are there")
 
 planted_bug(channels_called_as_documented
-  RUNG cuda_optimized/sparse_conv/implicit_gemm_fragments
+  RUNG cuda_optimized/sparse_conv/implicit_gemm_direct_fragments
   FIND [==[lane_pointed_to * kOfLane % Shape::kDepth + lane / 8 % 2 * 2 + lane % 2]==]
   REPLACE [==[lane % 8 + lane / 8 % 2 * 8]==]
   TEACHES "who loads neighbours into a lane has given k another order, and the weights must follow")

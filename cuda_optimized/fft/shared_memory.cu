@@ -1,0 +1,104 @@
+/// @file shared_memory.cu
+/// @brief fft, all passes in one kernel: a block keeps its lines in shared memory.
+///
+/// - Before: passes.cu
+/// - After: radix8.cu, warp.cu
+///
+/// **The idea.** A butterfly needs points of its own line alone. So a block takes whole lines, and
+/// what separated the passes was a kernel's end and is a barrier: the points go through memory
+/// once. Two copies of the lines in shared memory change roles from pass to pass.
+///
+///     x --load--> A --pass 1--> B --pass 2--> A --pass 3--> B ... --store--> y
+///                 |  barrier    |  barrier    |
+///
+/// Of short lines a block takes several, so that it has 1024 points to work on.
+///
+/// **Expect.** Bytes of memory fall from log2 L copies to one. Now shared memory is the limit: each
+/// pass loads and stores every point there, and its early stores clash. Where `before` is 1, a
+/// warp's lanes write two points apart: half of the banks serve all of them.
+/// @expect launches 2, and one of them fills the table
+/// @expect loads_per_output.x 1 / 2 = 0.5, and nothing else of memory but factors
+/// @expect barriers_per_block 6 + 1 = 7, one a pass, and one behind the loads
+/// **Costs.** 16 bytes of shared memory a point. Declines lines of more than 4096 points, whose two
+/// copies do not fit into 64 KB, and lengths that are no power of two.
+/// **Try.** Do with one copy: read both points, barrier, write both results, barrier. Twice as many
+/// lines fit into an SM, and each pass waits twice. What is better?
+#include <utility>
+
+#include "core/implementation.hpp"
+#include "cuda_optimized/fft/shared/line_access.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::fft {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kBlockPoints = 1024;  ///< Of a block with short lines, at least.
+constexpr int kLongestLine = 4096;  ///< Twice in kMaxSharedBytes.
+
+/// Lines that a block takes.
+int lines_of_block(const FftProblem& fft) { return std::max(1, kBlockPoints / fft.L); }
+
+/// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes `lines` lines.
+/// Grid (ceil(N / lines)), block (kThreads), shared memory for 2 * lines * L points.
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    fft_shared_memory(FftProblem fft, int lines, const Complex<T>* twiddles, Points<const float> x,
+                      Points<float> y) {
+  Complex<T>* from = dynamic_shared<Complex<T>>();
+  Complex<T>* to = from + lines * fft.L;
+  const std::int64_t first = std::int64_t{blockIdx.x} * lines * fft.L;  // point of the block
+  const std::int64_t left = fft.points() - first;
+  const int count = static_cast<int>(left < lines * fft.L ? left : lines * fft.L);
+  const int half = fft.L / 2, thread = static_cast<int>(threadIdx.x);
+
+  for (int i = thread; i < count; i += kThreads) from[i] = x.template get<T>(first + i);
+  __syncthreads();  // separates these writes from the first pass's reads
+  for (int before = 1; before < fft.L; before *= 2) {
+    for (int i = thread; i < count / 2; i += kThreads) {
+      const int j = i & (half - 1), line = 2 * (i - j);  // butterfly, and where its line begins
+      const int k = j & (before - 1);
+      const Complex<T> even = from[line + j];
+      const Complex<T> odd = from[line + j + half] * twiddles[before + k];
+      to[line + 2 * j - k] = even + odd;
+      to[line + 2 * j - k + before] = even - odd;
+    }
+    __syncthreads();  // separates a pass's writes from the next one's reads, and its reads from
+                      // the next one's writes, which go to the copy that it has read
+    Complex<T>* const done = to;
+    to = from;
+    from = done;
+  }
+  for (int i = thread; i < count; i += kThreads) y.set(first + i, from[i]);
+}
+
+Declined supports(const FftProblem& fft) {
+  if (fft.has_planes() || fft.is_real()) return "lines of complex points only";
+  if (!fft.has_power_of_two()) return "lengths that are powers of two only";
+  if (fft.L > kLongestLine) return "lines of at most 4096 points only";
+  return {};
+}
+
+void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {
+  const int lines = lines_of_block(fft);
+  with_numbers_of(fft.ring, [&]<class T>(T) {
+    auto* const twiddles = context.workspace_as<Complex<T>>();
+    launch_twiddles(fft.L, 2, twiddles);
+    const std::size_t bytes = std::size_t{2} * lines * fft.L * sizeof(Complex<T>);
+    launch(fft_shared_memory<T>, {blocks_for(fft.N, lines), kThreads, bytes}, fft, lines, twiddles,
+           points_of(arrays.x.as<const float>(), fft.exchanges()),
+           points_of(arrays.y.as<float>(), fft.exchanges()));
+  });
+}
+
+std::string choice_in_words(const FftProblem& fft) { return name_of(fft.ring); }
+
+}  // namespace
+
+extern const Implementation<FftArrays> shared_memory = {
+    .supports = supports,
+    .workspace_bytes = twiddle_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::fft

@@ -1,0 +1,228 @@
+/// @file clusters.cu
+/// @brief gemm on Hopper in 16 bits: two blocks share a tile of b, and each loads half of it.
+///
+/// - Before: fused_epilogue.cu
+/// - After: hopper/ping_pong.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** Blocks whose tiles lie below each other need the same columns of b, and each SM
+/// loads them for itself. The two blocks of a *cluster* run at the same time on neighbouring SMs,
+/// and TMA can write what it reads once to the same place in the shared memory of both:
+///
+///     block 0   128 rows of a, its own | rows 0 to 31 of b  -> blocks 0 and 1
+///     block 1   128 rows of a, its own | rows 32 to 63      -> blocks 0 and 1
+///
+/// What one block writes in the other is counted there: a `full` barrier waits for all bytes of its
+/// stage, whoever sends them. And a stage is `empty` when the warps of *both* blocks have read it,
+/// since both are about to be written: each warp arrives at its own block's barrier and, at an
+/// address that `mapa` makes, at the other's. All threads of the cluster meet twice more: nobody
+/// may use a barrier before it is initialised, and no block may end while the other's warps still
+/// arrive in it.
+///
+/// **Expect.** A step of 128 x 256 is 1024 cycles of an SM's tensor cores, and loads 32 KB in place
+/// of 48: 32 bytes a cycle, where the L2 cache delivers about 34. Predicted on an H200: 181 us at
+/// 4096 and 1475 at 8192, 4 and 3 % less than setmaxnreg, if it is this that keeps them from
+/// the tensor cores' 155 and 1241, and not power. M = 131072, N = K = 256: 134 MB of loads from L2
+/// and 67 of stores, where it were 201 and 67: 36 us in place of 44.
+/// @expect on --m 1024 --n 256 --k 64 --dtype bf16
+/// @expect blocks 8, four clusters, for four pairs of tiles of 128 x 256
+/// @expect bytes_per_output.shared.async (16384 + 4 * 4096) / (128 * 256) = 1, before 1.5
+/// @expect bytes_per_lane.shared.async (16384 + 4 * 4096) / 5 = 6553.6, boxes of half the rows of b
+/// @expect barriers_per_block 0, those of a cluster are not counted
+/// **Costs.** Blocks wait for each other. Under an odd number of tiles lies an empty one. Where
+/// TMA cannot take a, b or c, blocks are alone. Declined: as before.
+/// **Try.** Leave out the last meeting. What does the emulator say, and what would a GPU do?
+#include "core/cuda/cluster.hpp"
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "cuda_optimized/gemm/fused_epilogue.cuh"
+#include "cuda_optimized/gemm/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/accumulate.cuh"
+#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/multicast_operands.cuh"
+#include "cuda_optimized/gemm/shared/tma_operands.cuh"
+#include "cuda_optimized/gemm/shared/tma_store.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small products: tiles for more of the SMs.
+using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
+
+/// Source: SharedHalves or LoneHalves, and Result accordingly. Grid: <= places.count clusters;
+/// block kBlockThreads.
+template <class Shape, class T, class Source, class Result>
+__global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
+    gemm_clusters(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                  Epilogue<Shape> epilogue, const __grid_constant__ Result result) {
+  constexpr unsigned kCluster = Source::kCluster;
+  // full: the stage has arrived; empty: all eight consumer warps of each block have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kCluster * kConsumerThreads / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  // Separates the initialisation from all use of the barriers, by all blocks of the cluster.
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+
+  const unsigned rank = ptx::cluster_rank(), first = blockIdx.x / kCluster;
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
+    for (std::int64_t index = first; index < places.count; index += gridDim.x / kCluster) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      item.m = item.m * kCluster + rank;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers of all blocks have read what the stage held a round ago; at once in
+        // round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  int box = 0;
+  // A lane for each block, for all of them write what this warp has read.
+  const auto let_go = [&](int last) {
+    if (lane < Source::kCluster)
+      ptx::mbarrier_arrive_relaxed(ptx::mapa(&empty[last], static_cast<unsigned>(lane)));
+  };
+  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
+  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  for (std::int64_t index = first; index < places.count; index += gridDim.x / kCluster) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    item.m = item.m * kCluster + rank;
+    float bias[Shape::N / 32], sums[Shape::kRowTiles][Shape::N / 2];
+    epilogue.load(item, bias);
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const int begin = stage * Shape::kStageBytes;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Along a row of a, from row to row of b.
+          wgmma<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
+                             b.at(begin + k * kHalfColumns * 2));
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0) let_go(last_stage);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0) let_go(last_stage);
+
+    epilogue.finish(bias, sums);
+    result.store(item, consumer, sums, drafts, box);
+  }
+  result.finish();
+  // Separates the other block's last arrivals in this one from its end. Producers do not count:
+  // they have returned.
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+}
+
+/// As many clusters as run at the same time, if there is so much work: each takes one item after
+/// the other, a tile for each of its blocks.
+template <class Shape, class T, class Source, class Result>
+void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
+                  const Result& result) {
+  constexpr int kCluster = Source::kCluster;
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks / kCluster;
+  const WgmmaPlaces places(work);
+  launch_in_clusters(kCluster, gemm_clusters<Shape, T, Source, Result>,
+                     {dim3(kCluster * blocks_for(places.count, 1, resident)), dim3(kBlockThreads),
+                      Shape::kSharedBytes + kDraftBytes},
+                     source, work, places, epilogue, result);
+}
+
+/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
+/// multiprocessors.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  return with_shape_of<Large, Medium, Narrow>(gemm, body);
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_steps(gemm)) return why;
+  if (const Declined why = why_no_wgmma()) return why;
+  // Of single tiles: pairs need no more places.
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
+}
+
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
+    with_shape(gemm, [&]<class Shape>(Shape) {
+      const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
+      with_shared_halves<Shape, T>(gemm, arrays.a, arrays.b, arrays.c,
+                                   [&]<class Source>(const Source& source, const auto& result) {
+                                     launch_wgmma<Shape, T>(
+                                         source, work_of<Shape>(gemm, kHalfStep, Source::kCluster),
+                                         epilogue, result);
+                                   });
+    });
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return in_words<Shape>(gemm, rows_in_eights(gemm) ? ", in pairs" : "");
+  });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> clusters = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

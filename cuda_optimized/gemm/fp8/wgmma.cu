@@ -1,0 +1,180 @@
+/// @file wgmma.cu
+/// @brief gemm on Hopper in 8 bits: two sets of sums, for tensor cores add behind 13 bits.
+///
+/// - Before: tf32/wgmma.cu
+/// - After: taller_tiles.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** Numbers of 8 bits (e4m3) halve the bytes of 16 bits and double the speed of the
+/// tensor cores: a stage of the same bytes has 128 steps of k, and `wgmma` takes 32. But it adds
+/// them coarsely. All products and the old sum are cut off behind 13 bits of fraction, from the
+/// largest of them on, so that a sum of 2^14 no longer notices a 1. So sums do not stay there:
+/// those of a stage, four `wgmma`, go to a second set in float, and the next stage begins at zero.
+///
+///     k:      0      32     64     96     128    160    192    224    256
+///     part    0 ---->+----->+----->+----->|0 --->+----->+----->+----->|0     wgmma, 13 bits
+///     sums    0                           +part                       +part  float, 24 bits
+///
+/// While one consumer adds, the other one's products run. Both factors of 8 bits must run along k:
+/// a kernel turns b over, as in tf32/wgmma.cu. To TMA, four numbers are one word.
+///
+/// **Expect.** A step of a tile of 128 x 128 loads 32 KB for 512 cycles of the tensor cores: 64
+/// bytes a cycle and SM, where the L2 cache delivers about 34. That is 53 % of 1979 TFLOP/s.
+/// Predicted on an H200: 1000 to 1100 TFLOP/s at 8192 (1050 us), 130 us at 4096; b turned over
+/// takes 35 and 9 us of these.
+/// @expect on --m 128 --n 128 --k 256 --dtype fp8
+/// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
+/// @expect bytes_per_lane.shared.async (128 + 64) * 128 / 2 = 12288
+/// @expect loads_per_output.b 256 * 128 / 16 / (128 * 128) = 0.125, 16 numbers at a time, once
+/// @expect bytes_per_lane.c.store 8, two floats: numbers of 8 bits would be too coarse
+/// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as a and b. Twice as many
+/// sums as in 16 bits, so that tiles are half as wide. Where rows of a do not begin at multiples of
+/// 16 bytes, a is copied, too. Declined: other types, all but compute capability 9.0, maps that
+/// hand out less than whole tiles.
+/// **Try.** Add the sums of every second stage only. Which tests notice, and from which K on?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "cuda_optimized/gemm/shared/fp8_operands.cuh"
+#include "cuda_optimized/gemm/shared/tma_matrices.cuh"
+#include "cuda_optimized/gemm/shared/tma_operands.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Wider ones would have more sums than registers.
+
+/// Grid: <= places.count; block kWgmmaThreads. @param scale of the sums
+template <class Shape>
+__global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
+    gemm_fp8_wgmma(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
+                   WgmmaPlaces places, float scale, RowMajor<Shape> result) {
+  static_assert(Shape::kRowTiles == 1, "64 rows for each consumer");
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    if (lane != 0) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, reinterpret_cast<float*>(a),
+                    reinterpret_cast<float*>(a + Shape::kBytesA), &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  const int consumer = thread / 128;
+  constexpr int kRows = Shape::M / kConsumers;  // of a consumer
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    float sums[Shape::N / 2], part[Shape::N / 2];  // of the tile, of a step
+#pragma unroll
+    for (int j = 0; j < Shape::N / 2; ++j) sums[j] = 0.0f;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const char* a = stages + stage * Shape::kStageBytes;
+      const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kBytesStep);
+      const std::uint64_t b_at = ptx::wgmma_descriptor(a + Shape::kBytesA);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kBytesStep; k += 32) {
+        // Descriptors count in units of 16 bytes.
+        ptx::wgmma_m64k32_e4m3<Shape::N>(part, a_at + k / 16, b_at + k / 16, k > 0);
+      }
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<0>();
+      if (lane == 0) ptx::mbarrier_arrive(&empty[stage]);
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[j] += part[j];
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+#pragma unroll
+    for (int j = 0; j < Shape::N / 2; ++j) sums[j] *= scale;
+
+    store_rows(result, item, item.m * Shape::M + consumer * kRows, sums);
+  }
+}
+
+/// The work of a product with this shape, walked down 2048 columns.
+template <class Shape>
+WgmmaWork work_of_bytes(const GemmProblem& gemm) {
+  WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
+  work.group = 2048 / Shape::N;
+  return work;
+}
+
+/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
+/// multiprocessors.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  return with_shape_of<Medium, Narrow>(gemm, body);
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_bytes(gemm)) return why;
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
+}
+
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
+  with_shape(gemm, [&]<class Shape>(Shape) {
+    const TiledSource<Shape> source = tiled_bytes<Shape>(gemm, arrays, context);
+    const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+    const WgmmaWork work = work_of_bytes<Shape>(gemm);
+    const WgmmaPlaces places(work);
+    launch(gemm_fp8_wgmma<Shape>,
+           {dim3(blocks_for(places.count, 1, resident)), dim3(kWgmmaThreads), Shape::kSharedBytes},
+           source, work, places, gemm.scale(), rows_of_c<Shape>(gemm, arrays.c));
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) { return bytes_in_words<Shape>(gemm); });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> fp8_wgmma = {
+    .supports = supports,
+    .workspace_bytes = bytes_of_copies,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -1,0 +1,244 @@
+/// @file ping_pong.cu
+/// @brief gemm on Hopper in 16 bits: one consumer stores while the other multiplies.
+///
+/// - Before: clusters.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** So far both consumers work at one tile, and end it together: while they finish,
+/// round and store their sums, the tensor cores have nothing to do. But one warpgroup alone can
+/// keep them busy. So each consumer has tiles of its own, of 128 x 128, and they take turns:
+///
+///     consumer 0   multiply | store    | multiply | store
+///     consumer 1            | multiply | store    | multiply ...
+///     the producer brings the stages of one tile, then those of the next, in one ring
+///
+/// The order of the ring says whose a stage is, but not when. A barrier tells its present phase
+/// from the one before, and no more. With fewer stages than a tile has steps, a consumer that
+/// waited for its first stage while the other is at work would be content with what that stage
+/// held a round ago. So it waits at a barrier `turn` until the other has its last stage, and for
+/// the stages behind that it is no more than one phase early.
+///
+/// **Expect.** A tile of 128 x 256 takes 0.6 us for 64 steps of k, and 1.3 us from its last product
+/// to the next tile's first. With K = 1024 that is 12 % of the time, with 512 20 %, with 4096 3 %.
+/// It can be hidden, at the price of smaller tiles: 64 bytes a cycle reach an SM where 48 did, of
+/// which the L2 cache gives 48, for b is shared. Predicted on an H200: M = N = 8192, K = 1024 12 %
+/// less time than clusters; nothing at 4096, where power is the limit.
+/// @expect on --m 1024 --n 256 --k 64 --dtype bf16 --bias
+/// @expect requests.shared.async 16 * (1 + 2) = 48, a box of a and two of b for each tile
+/// @expect bytes_per_output.shared.async (16384 + 2 * 4096) / (128 * 128) = 1.5, before 1
+/// @expect loads_per_output.bias 4 * 128 / (128 * 128) = 0.03125, by the warps of one consumer
+/// **Costs.** Tiles are half as large, and bytes a product as many more. Declined: as before.
+/// **Try.** Leave out `turn`. From which K on is the result wrong, and why from there?
+#include "core/cuda/cluster.hpp"
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "cuda_optimized/gemm/fused_epilogue.cuh"
+#include "cuda_optimized/gemm/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/accumulate.cuh"
+#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/multicast_operands.cuh"
+#include "cuda_optimized/gemm/shared/tma_operands.cuh"
+#include "cuda_optimized/gemm/shared/tma_store.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+/// A tile of 128 rows, all of them one consumer's.
+template <int kN, int kStages>
+struct WholeTile : WgmmaShape<128, kN, kStages, 1> {
+  static constexpr int kRowTiles = 2;  ///< wgmma tiles of a consumer
+};
+using Narrow = WholeTile<64, 8>;   ///< For small products: tiles for more of the SMs.
+using Medium = WholeTile<128, 6>;  ///< As many sums as a thread can have.
+
+/// Source: SharedHalves or LoneHalves, and Result accordingly. Grid: <= places.count clusters;
+/// block kBlockThreads.
+template <class Shape, class T, class Source, class Result>
+__global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
+    gemm_hopper_ping_pong(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                          Epilogue<Shape> epilogue, const __grid_constant__ Result result) {
+  constexpr unsigned kCluster = Source::kCluster;
+  // full: the stage has arrived; empty: the four warps in each block that it is for have read it;
+  // turn: of a consumer, for the other has its last stage.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages], turn[kConsumers];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kCluster * 128 / 32);
+    }
+    for (int i = 0; i < kConsumers; ++i) ptx::mbarrier_init(&turn[i], 128 / 32);
+    ptx::fence_mbarrier_init();
+  }
+  // Separates the initialisation from all use of the barriers, by all blocks of the cluster.
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+
+  const unsigned rank = ptx::cluster_rank(), first = blockIdx.x / kCluster;
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
+    for (std::int64_t index = first; index < places.count; index += gridDim.x / kCluster) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      item.m = item.m * kCluster + rank;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers of all blocks have read what the stage held a round ago; at once in
+        // round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  int box = 0;
+  // A lane for each block, for all of them write what this warp has read.
+  const auto let_go = [&](int last) {
+    if (lane < Source::kCluster)
+      ptx::mbarrier_arrive_relaxed(ptx::mapa(&empty[last], static_cast<unsigned>(lane)));
+  };
+  bool mine = consumer == 1;                             // whose the tile before was
+  unsigned turns = static_cast<unsigned>(consumer) ^ 1;  // modulo 2; consumer 0 has the first one
+  const Factor a(ptx::wgmma_descriptor(stages));
+  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  for (std::int64_t index = first; index < places.count; index += gridDim.x / kCluster) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    mine = !mine;  // the consumers have a block's tiles in turns
+    if (!mine) {   // on to the stages behind
+      stage += work.steps;
+      round ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
+      stage %= Shape::kStages;
+      continue;
+    }
+    item.m = item.m * kCluster + rank;
+    float bias[Shape::N / 32], sums[Shape::kRowTiles][Shape::N / 2];
+    epilogue.load(item, bias);
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    ptx::mbarrier_wait(&turn[consumer], turns);
+    turns ^= 1;
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const int begin = stage * Shape::kStageBytes;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Along a row of a, from row to row of b.
+          wgmma<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
+                             b.at(begin + k * kHalfColumns * 2));
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0) let_go(last_stage);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    if (lane == 0) ptx::mbarrier_arrive(&turn[consumer ^ 1]);
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0) let_go(last_stage);
+
+    epilogue.finish(bias, sums);
+    item.m -= consumer;  // store() would begin a tile's second half for consumer 1
+    result.store(item, consumer, sums, drafts, box);
+  }
+  result.finish();
+  // Separates the other block's last arrivals in this one from its end. Producers do not count:
+  // they have returned.
+  ptx::barrier_cluster_arrive_relaxed();
+  ptx::barrier_cluster_wait();
+}
+
+/// As many clusters as run at the same time, if there is so much work: each takes one item after
+/// the other, a tile for each of its blocks.
+template <class Shape, class T, class Source, class Result>
+void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
+                  const Result& result) {
+  constexpr int kCluster = Source::kCluster;
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks / kCluster;
+  const WgmmaPlaces places(work);
+  launch_in_clusters(kCluster, gemm_hopper_ping_pong<Shape, T, Source, Result>,
+                     {dim3(kCluster * blocks_for(places.count, 1, resident)), dim3(kBlockThreads),
+                      Shape::kSharedBytes + kDraftBytes},
+                     source, work, places, epilogue, result);
+}
+
+/// Calls body(Shape) for the larger shape of which there is a tile for nine of ten
+/// multiprocessors.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  return with_shape_of<Medium, Narrow>(gemm, body);
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_steps(gemm)) return why;
+  if (const Declined why = why_no_wgmma()) return why;
+  // Of single tiles: pairs need no more places.
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
+}
+
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
+    with_shape(gemm, [&]<class Shape>(Shape) {
+      const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
+      with_shared_halves<Shape, T>(gemm, arrays.a, arrays.b, arrays.c,
+                                   [&]<class Source>(const Source& source, const auto& result) {
+                                     launch_wgmma<Shape, T>(
+                                         source, work_of<Shape>(gemm, kHalfStep, Source::kCluster),
+                                         epilogue, result);
+                                   });
+    });
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) {
+    return in_words<Shape>(gemm, rows_in_eights(gemm) ? ", in pairs" : "");
+  });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> hopper_ping_pong = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -1,0 +1,281 @@
+/// @file split_k_tail.cu
+/// @brief gemm on Hopper in 16 bits: the tiles of a last round are cut along k.
+///
+/// - Before: small_tiles.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** 2304 x 2304 has 162 tiles of 128 x 256: one for each of an H200's 132 SMs, and 30
+/// for a second round in which 102 SMs wait. But the tiles of that round can be cut along k, into
+/// as many parts as there are blocks for them. With K = 8192:
+///
+///     round 1   tiles   0 to 131, a whole one for each block:   128 steps
+///     round 2   tiles 132 to 161, four parts of each:            32 steps, for 120 blocks
+///
+/// Each of the four blocks then has a part of all sums of its tile, and is to store 64 columns of
+/// it. It *sends* the others to the workspace, as registers hold them; all blocks meet; and it adds
+/// what the three others have sent of its own columns, always in the same order. So there is
+/// neither a second kernel nor a counter to be cleared, but the launch is cooperative.
+///
+/// Blocks with neighbouring numbers have the same part of neighbouring tiles. They read the same
+/// steps of a and b at the same time, which the L2 cache then does once. With equal shares of all
+/// steps, as in stream_k, every block would be at another place along k.
+///
+/// **Expect.** Shape and parts are those with the fewest cycles by a model: M N / 32 a step, by 5
+/// to 20 % more in smaller shapes; 2000 for the meeting; sums that are sent and added at 16 bytes a
+/// cycle. Predicted on an H200: 124 us with K = 8192, where hopper/small_tiles takes 165. With K =
+/// 2304 two rounds of 216 tiles of 128 x 192 take fewer: 37 us, before 49. (35.5 by parts was
+/// predicted with 64 bytes a cycle.) 1024, 2048 and 4096: as before.
+/// @expect on --m 128 --n 128 --k 2048 --dtype bf16 --map split_k
+/// @expect blocks 6, three parts of each of two tiles of 64 x 128
+/// @expect lanes_per_output.workspace.store 4 * 64 * 64 / 4 / (64 * 128) = 0.5, four half tiles
+/// @expect lanes_per_output.workspace.load 0.5
+/// @expect launches 1
+/// **Costs.** A tile of floats a block, 17 MB on an H200, if any is cut. Takes the maps row_major
+/// and, to cut wherever that is possible, split_k; declines all others.
+/// **Try.** Give each part of a tile to neighbouring blocks. What becomes of the time, and why?
+#include <algorithm>
+
+#include "core/cuda/cooperative.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "core/text.hpp"
+#include "cuda_optimized/gemm/fused_epilogue.cuh"
+#include "cuda_optimized/gemm/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/accumulate.cuh"
+#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/split_k_tail.cuh"
+#include "cuda_optimized/gemm/shared/tma_operands.cuh"
+#include "cuda_optimized/gemm/shared/tma_store.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_shapes.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
+using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Medium = TallShape<128, 6>;  ///< Likewise.
+using Wide = TallShape<192, 4>;    ///< Where its last round is fuller.
+using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
+
+/// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: rounds.blocks, launched
+/// cooperatively if tiles are cut; block kThreads<Shape>. @tparam kCut tiles are cut
+template <class Shape, class T, bool kCut, class Source, class Result>
+__global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
+    gemm_hopper_split_k_tail(const __grid_constant__ Source source,
+                             const __grid_constant__ WgmmaRounds rounds, SentSums<Shape> sent,
+                             Epilogue<PieceOf<Shape>> epilogue,
+                             const __grid_constant__ Result result) {
+  // full: the stage has arrived; empty: all consumers' warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kMultiply<Shape> / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kMultiply<Shape>) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps
+    if (thread < kMultiply<Shape> + (Source::kWholeWarp ? 32 : 1)) {
+      BlockItems<kCut> items(rounds);
+      WgmmaItem item;
+      while (items.next(&item)) {
+        auto cursor = source.at(item);
+        for (int step = item.first; step < item.last; ++step) {
+          // Until the consumers have read what the stage held a round ago; at once in round 0.
+          ptx::mbarrier_wait(&empty[stage], round ^ 1);
+          char* a = stages + stage * Shape::kStageBytes;
+          source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+          source.advance(cursor);
+          if (++stage == Shape::kStages) {
+            stage = 0;
+            round ^= 1;
+          }
+        }
+      }
+    }
+    if constexpr (kCut) meet_all_blocks();  // as the consumers do, below
+    return;
+  }
+
+  // Waits until the producers have given theirs back.
+  ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
+
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  int box = 0;
+  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
+  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  BlockItems<kCut> items(rounds);
+  WgmmaItem item{};
+  constexpr int kPieces = SentSums<Shape>::kPieces;
+  float bias[kPieces][kHalfColumns / 32], sums[Shape::kRowTiles][Shape::N / 2];
+  // The item of a piece, which is a tile of its own.
+  const auto item_of = [&](int piece) {
+    WgmmaItem part = item;
+    part.n = item.n * kPieces + piece;
+    return part;
+  };
+  // Stores a piece of this block's sums, with those that `add` adds.
+  const auto store = [&](auto piece, const auto& add) {
+    constexpr int kSums = kHalfColumns / 2, kPiece = decltype(piece)::value;
+    float of[1][kSums];
+#pragma unroll
+    for (int i = 0; i < kSums; ++i) of[0][i] = sums[0][kPiece * kSums + i];
+    add(of[0]);
+    if (epilogue.asked()) epilogue.finish(bias[kPiece], of);
+    result.store(item_of(kPiece), consumer, of, drafts, box);
+  };
+  bool cut = false;  // The last item is a part of a tile.
+  while (items.next(&item)) {
+    if (epilogue.asked()) {
+#pragma unroll
+      for (int piece = 0; piece < kPieces; ++piece) epilogue.load(item_of(piece), bias[piece]);
+    }
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const int begin = stage * Shape::kStageBytes;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Along a row of a, from row to row of b.
+          wgmma<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
+                             b.at(begin + k * kHalfColumns * 2));
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+
+    cut = kCut && item.last - item.first < rounds.steps;
+    if (cut) break;
+    for_each_piece<kPieces>([&](auto piece) { store(piece, [](auto&) {}); });
+  }
+  if constexpr (kCut) {
+    for_each_piece<kPieces>([&](auto piece) {
+      constexpr int kPiece = decltype(piece)::value;
+      if (cut && kPiece % rounds.parts != item.split) sent.template send<kPiece>(sums[0]);
+    });
+    meet_all_blocks();  // separates what is sent from what is read
+    const int first_block = static_cast<int>(blockIdx.x) - item.split * rounds.cut();  // of a tile
+    for_each_piece<kPieces>([&](auto piece) {
+      constexpr int kPiece = decltype(piece)::value;
+      if (!cut || kPiece % rounds.parts != item.split) return;
+      store(piece, [&](auto& of) {
+#pragma unroll 3
+        for (int ahead = 1; ahead < rounds.parts; ++ahead) {
+          const int part = (item.split + ahead) % rounds.parts;
+          sent.add(first_block + part * rounds.cut(), kPiece, of);
+        }
+      });
+    });
+  }
+  result.finish();
+}
+
+/// Calls body(Shape, WgmmaRounds) for the shape that takes the least time.
+template <class Body>
+auto with_plan(const GemmProblem& gemm, const Body& body) {
+  if (gemm.N <= Narrow::N) return body(Narrow{}, plan_of<Narrow>(gemm, 1).rounds);
+  const Plan low = plan_of<Low>(gemm, 1.2), medium = plan_of<Medium>(gemm, 1.1),
+             wide = plan_of<Wide>(gemm, 1.05), large = plan_of<Large>(gemm, 1);
+  const double least = std::min({low.cycles, medium.cycles, wide.cycles, large.cycles});
+  if (large.cycles == least) return body(Large{}, large.rounds);
+  if (wide.cycles == least) return body(Wide{}, wide.rounds);
+  if (medium.cycles == least) return body(Medium{}, medium.rounds);
+  return body(Low{}, low.rounds);
+}
+
+/// As many blocks as run at the same time, if there is so much work.
+template <class Shape, class T, class Source, class Result>
+void launch_wgmma(const Source& source, const WgmmaRounds& rounds, const SentSums<Shape>& sent,
+                  const Epilogue<PieceOf<Shape>>& epilogue, const Result& result) {
+  const LaunchConfig config = {static_cast<unsigned>(rounds.blocks), kThreads<Shape>,
+                               Shape::kSharedBytes + kDraftBytes};
+  if (rounds.parts > 1) {
+    launch_cooperatively(gemm_hopper_split_k_tail<Shape, T, true, Source, Result>, config, source,
+                         rounds, sent, epilogue, result);
+  } else {
+    launch(gemm_hopper_split_k_tail<Shape, T, false, Source, Result>, config, source, rounds, sent,
+           epilogue, result);
+  }
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_steps(gemm)) return why;
+  if (const Declined why = why_no_wgmma()) return why;
+  if (gemm.map == TileMap::row_major || gemm.map == TileMap::split_k) return {};
+  return text("the map ", name_of(gemm.map), ": this rung has an order of its own");
+}
+
+std::size_t workspace_bytes(const GemmProblem& gemm) {
+  return with_plan(gemm, [&]<class Shape>(Shape, const WgmmaRounds& rounds) {
+    return rounds.parts == 1 ? std::size_t{0}
+                             : static_cast<std::size_t>(rounds.blocks) * SentSums<Shape>::kOfBlock *
+                                   sizeof(float4);
+  });
+}
+
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
+    with_plan(gemm, [&]<class Shape>(Shape, const WgmmaRounds& rounds) {
+      const Epilogue<PieceOf<Shape>> epilogue = {arrays.bias, gemm.N, gemm.activation};
+      const SentSums<Shape> sent = {context.workspace_as<float4>()};
+      with_halves<Shape, PieceOf<Shape>, T>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, rounds, sent, epilogue, result);
+          });
+    });
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_plan(gemm, [&]<class Shape>(Shape, const WgmmaRounds& rounds) {
+    return in_words<Shape>(gemm, rounds.parts == 1   ? ""
+                                 : rounds.whole == 0 ? ", in parts"
+                                                     : ", the last ones in parts");
+  });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> hopper_split_k_tail = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -1,0 +1,229 @@
+/// @file persistent.cu
+/// @brief gemm on Hopper in 16 bits: wgmma reads a row-major b as it lies.
+///
+/// - Before: tf32/wgmma.cu
+/// - After: tma_store.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** The ring, the producer and the consumers are those of tf32/wgmma.cu. A stage has
+/// the same bytes, which are now 64 steps of k in place of 32, and `wgmma` takes 16 of them. But
+/// what cost a kernel and a workspace there is gone: for numbers of 16 bits, and only for those,
+/// `wgmma` has a bit "transpose b". With it, b's tile in shared memory has rows along n, as in
+/// memory. The 128-byte swizzle permutes rows of 128 bytes, so a tile of 256 columns is four boxes
+/// of 64:
+///
+///     b [K][N]             stage: box 0      box 1 ...     descriptor
+///     k0 |....n0..........|       64 x 64    64 x 64       +1024 bytes: the next 8 steps of k
+///        |    [  |  |  |  ]|  ->  8 KB       8 KB          +8192 bytes: the next 64 columns
+///     +64|    [  |  |  |  ]|                               k + 16: 2048 bytes further
+///
+/// **Expect.** A step of a tile of 128 x 256 loads 48 KB for 1024 cycles of the tensor cores: 48
+/// bytes a cycle and SM, where the L2 cache delivers about 34. That is 71 % of 990 TFLOP/s, and the
+/// same ratio as in TF32. Predicted on an H200: 650 to 700 TFLOP/s at 4096 (205 us) and 8192
+/// (1620 us); 29 us at 2048, one tile an SM, and 10 us at 1024, whose tiles are smaller.
+/// @expect on --m 128 --n 128 --k 128 --dtype bf16
+/// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
+/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288
+/// @expect bytes_per_lane.c.store 4, two numbers
+/// **Costs.** 99 to 198 KB of shared memory a block. Where rows of a or b do not begin at multiples
+/// of 16 bytes, a warp gathers numbers: right, and slow. Declined: other types, all but compute
+/// capability 9.0, maps that hand out less than whole tiles.
+/// **Try.** Let b's descriptor step by 32 bytes for 16 steps of k, as a's does. What does c hold?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "cuda_optimized/gemm/shared/accumulate.cuh"
+#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/tma_matrices.cuh"
+#include "cuda_optimized/gemm/shared/tma_operands.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+
+/// Source: TiledHalves or GatheredHalves. Grid: <= places.count; block kWgmmaThreads.
+template <class Shape, class T, class Source>
+__global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
+    gemm_persistent(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                    RowMajor<Shape, T> result) {
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    if (lane != 0 && !Source::kWholeWarp) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  const int consumer = thread / 128, warp = thread % 128 / 32;
+  constexpr int kRows = Shape::M / kConsumers;  // of a consumer
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    float sums[Shape::kRowTiles][Shape::N / 2];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const char* a = stages + stage * Shape::kStageBytes;
+      const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kHalfStep * 2);
+      const std::uint64_t b_at = ptx::wgmma_row_major_descriptor(a + Shape::kBytesA, kPieceBytes);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Descriptors count in units of 16 bytes: along a row of a, from row to row of b.
+          wgmma<Shape::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8,
+                             b_at + k * kHalfColumns / 8);
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+
+    const auto place = result.place(item);
+    T* rows[Shape::kRowTiles][2];  // of this thread: r and r + 8 of 16
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+      const std::int64_t row = item.m * Shape::M + consumer * kRows + i * 64 + warp * 16 + lane / 4;
+      rows[i][0] = result.row(place, row);
+      rows[i][1] = result.row(place, row + 8);
+    }
+    // Two loops: one without a test for tiles that lie in c as a whole, as most do.
+    if (result.whole(place, item)) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 8; ++j) {
+        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          result.store_whole(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
+          result.store_whole(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        }
+      }
+    } else {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 8; ++j) {
+        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          result.store(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
+          result.store(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        }
+      }
+    }
+  }
+}
+
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+template <class Shape, class T, class Source>
+void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Shape, T>& result) {
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const WgmmaPlaces places(work);
+  launch(gemm_persistent<Shape, T, Source>,
+         {dim3(blocks_for(places.count, 1, resident)), dim3(kWgmmaThreads), Shape::kSharedBytes},
+         source, work, places, result);
+}
+
+/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
+/// multiprocessors.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  return with_shape_of<Large, Medium, Narrow>(gemm, body);
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
+  if (const Declined why = why_no_wgmma()) return why;
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
+}
+
+template <class Shape, class T>
+void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
+  const T *a = arrays.a, *b = arrays.b;
+  T* c = arrays.c;
+  const WgmmaWork work = work_of<Shape>(gemm, kHalfStep);
+  const RowMajor<Shape, T> result = {
+      c, gemm.M, gemm.N, reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm)};
+  if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b)) {
+    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work, result);
+    return;
+  }
+  const TiledHalves<Shape> source = {
+      tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
+      tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
+  launch_wgmma<Shape, T>(source, work, result);
+}
+
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
+    with_shape(gemm, [&]<class Shape>(Shape) { run_with<Shape, T>(gemm, arrays); });
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) { return in_words<Shape>(gemm); });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> persistent = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

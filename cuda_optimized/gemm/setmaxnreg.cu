@@ -1,0 +1,196 @@
+/// @file setmaxnreg.cu
+/// @brief gemm on Hopper in 16 bits: registers go to the threads that multiply.
+///
+/// - Before: tma_store.cu
+/// - After: fused_epilogue.cu
+/// - The same maths: cpu_reference/gemm/triple_loop.cpp
+///
+/// **The idea.** All threads of a kernel begin with as many registers. A producer needs 40, a
+/// consumer 128 for its sums alone. `setmaxnreg` moves them, for whole warpgroups: so there is one
+/// of producers now, of which three warps do nothing.
+///
+///     warpgroup        consumer 0   consumer 1   producers
+///     at the start     168          168          168
+///     after setmaxnreg 232          232          40            * 128 <= 65536
+///
+/// The rest is about what the consumers' loop holds. Descriptors of wgmma begin in the low word,
+/// and nothing in a block's shared memory lies further than that reaches: 32 bits are added, where
+/// 64 were. And the number of a consumer comes by a shuffle from lane 0, so that the compiler knows
+/// it to be the same for a warp, and keeps what follows from it in uniform registers, where wgmma
+/// reads its descriptors. One block an SM has room for more stages than two have together.
+///
+/// **Expect.** nvcc's loop of a step has no move to a uniform register (R2UR) and no carry any
+/// more, no spill, and 4 HGMMA among fewer than 60 instructions. Predicted on an H200: 1480 us at
+/// 8192, 177 at 4096, 23.5 at 2048; 7.0 at 1024, where seven stages in place of three are on their
+/// way before the first product.
+/// @expect on --m 640 --n 128 --k 8 --dtype bf16
+/// @expect blocks 8, one an SM of the emulated device, for 5 * 2 tiles
+/// @expect bytes_per_lane.shared.store 4, as before
+/// @expect requests.shared.async 10 * 1 * (1 + 1) = 20, as before
+/// **Costs.** 96 idle threads. A GPU without `setmaxnreg` has no wgmma either. Declined: as before.
+/// **Try.** Leave out the shuffle and compile: what takes the place of the uniform registers?
+#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/gemm_problem.hpp"
+#include "core/implementation.hpp"
+#include "cuda_optimized/gemm/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/accumulate.cuh"
+#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/tma_operands.cuh"
+#include "cuda_optimized/gemm/shared/tma_store.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+namespace {
+
+using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small products: tiles for more of the SMs.
+using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
+
+/// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
+/// kBlockThreads.
+template <class Shape, class T, class Source, class Result>
+__global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
+    gemm_setmaxnreg(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
+                    const __grid_constant__ Result result) {
+  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
+  char* stages = dynamic_shared<char>();
+  stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
+
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  if (thread == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      ptx::mbarrier_init(&full[i], 1);
+      ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  int stage = 0;
+  unsigned round = 0;  // of the ring of stages, modulo 2
+  if (thread >= kConsumerThreads) {
+    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
+    // next tile, while they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
+    for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+      WgmmaItem item;
+      if (!item_at(work, places, index, &item)) continue;
+      auto cursor = source.at(item);
+      for (int step = item.first; step < item.last; ++step) {
+        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        char* a = stages + stage * Shape::kStageBytes;
+        source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        source.advance(cursor);
+        if (++stage == Shape::kStages) {
+          stage = 0;
+          round ^= 1;
+        }
+      }
+    }
+    return;
+  }
+
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+
+  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  const int consumer = __shfl_sync(~0u, thread / 128, 0);
+  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  int box = 0;
+  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
+  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
+    WgmmaItem item;
+    if (!item_at(work, places, index, &item)) continue;
+    float sums[Shape::kRowTiles][Shape::N / 2];
+#pragma unroll
+    for (int i = 0; i < Shape::kRowTiles; ++i) {
+#pragma unroll
+      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+    }
+    int last_stage = -1;
+    for (int step = item.first; step < item.last; ++step) {
+      ptx::mbarrier_wait(&full[stage], round);
+      const int begin = stage * Shape::kStageBytes;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+        for (int i = 0; i < Shape::kRowTiles; ++i) {
+          // Along a row of a, from row to row of b.
+          wgmma<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
+                             b.at(begin + k * kHalfColumns * 2));
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All but this step's products are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+      last_stage = stage;
+      if (++stage == Shape::kStages) {
+        stage = 0;
+        round ^= 1;
+      }
+    }
+    ptx::wgmma_wait_group<0>();
+    if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
+
+    result.store(item, consumer, sums, drafts, box);
+  }
+  result.finish();
+}
+
+/// As many blocks as run at the same time, if there is so much work: each takes one item after the
+/// other.
+template <class Shape, class T, class Source, class Result>
+void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& result) {
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  const WgmmaPlaces places(work);
+  launch(gemm_setmaxnreg<Shape, T, Source, Result>,
+         {dim3(blocks_for(places.count, 1, resident)), dim3(kBlockThreads),
+          Shape::kSharedBytes + kDraftBytes},
+         source, work, places, result);
+}
+
+/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
+/// multiprocessors.
+template <class Body>
+auto with_shape(const GemmProblem& gemm, const Body& body) {
+  return with_shape_of<Large, Medium, Narrow>(gemm, body);
+}
+
+Declined supports(const GemmProblem& gemm) {
+  if (const Declined why = why_no_halves(gemm)) return why;
+  if (const Declined why = why_no_plain_sums(gemm)) return why;
+  if (const Declined why = why_no_wgmma()) return why;
+  return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
+}
+
+void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
+  with_half_type(gemm.dtype, [&]<class T>(T) {
+    with_shape(gemm, [&]<class Shape>(Shape) {
+      with_halves<Shape, Shape, T>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep), result);
+          });
+    });
+  });
+}
+
+std::string choice_in_words(const GemmProblem& gemm) {
+  return with_shape(gemm, [&]<class Shape>(Shape) { return in_words<Shape>(gemm); });
+}
+
+}  // namespace
+
+extern const Implementation<GemmArrays> setmaxnreg = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -1,0 +1,187 @@
+/// @file bricks.cuh
+/// @brief Cells in bricks of 2 x 8 x 8: a page for each brick that has sites, taken and filled in
+/// one step, and look-ups in it.
+///
+/// submanifold/paged_bricks.cu explains it. The sites may come in any order.
+#pragma once
+
+#include "core/cuda/workspace_cutter.hpp"
+#include "cuda_optimized/rulebook/shared/runs.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::rulebook::bricks {
+
+using runs::Cell, runs::Problem;
+
+inline constexpr int kDepth = 2;              ///< Boards of a brick, one above the other.
+inline constexpr int kSide = 8;               ///< Cells of a board along y and along x.
+inline constexpr int kBoardCells = 64;        ///< Of a board: the bits of a word.
+inline constexpr int kZ = 1, kY = 2, kX = 3;  ///< The last three of a cell's axes.
+
+/// 64 MB of pages' numbers, which each call clears.
+inline constexpr std::int64_t kMaxBricks = std::int64_t{1} << 24;
+
+/// So many have 2^32 places for rows.
+inline constexpr std::int64_t kMaxSites = std::int64_t{1} << 25;
+
+/// Where a cell is: in which brick, and there.
+struct Place {
+  std::uint32_t brick;  ///< The number of the brick.
+  unsigned board, bit;  ///< Which of its boards, and which of that one's cells.
+};
+
+/// An index of sites. A page holds what is known of a brick: its boards, and their rows. There is
+/// one for each row of coords, and a brick takes that of the row that came first.
+struct Index {
+  std::int32_t* pages;    ///< [bricks, by fours]: one more than the brick's page; 0: no site
+  std::uint32_t* boards;  ///< [sites][kDepth][2]: by page; bit 8 y + x: whether the cell is a site
+  std::int32_t* rows;     ///< [sites][kDepth][kBoardCells]: by page; only sites have theirs
+  int bricks[kMaxAxes];   ///< Along each axis.
+  std::int64_t groups;    ///< Of four bricks.
+
+  /// Where a cell of the grid is.
+  __device__ Place place_of(int batch, const PerAxis& at) const {
+    auto brick = static_cast<std::uint32_t>(batch);
+    brick = brick * static_cast<std::uint32_t>(bricks[0]) + static_cast<std::uint32_t>(at[0]);
+    const unsigned z = static_cast<unsigned>(at[kZ]), y = static_cast<unsigned>(at[kY]);
+    const unsigned x = static_cast<unsigned>(at[kX]);
+    brick = brick * static_cast<std::uint32_t>(bricks[kZ]) + z / kDepth;
+    brick = brick * static_cast<std::uint32_t>(bricks[kY]) + y / kSide;
+    brick = brick * static_cast<std::uint32_t>(bricks[kX]) + x / kSide;
+    return {brick, z % kDepth, y % kSide * kSide + x % kSide};
+  }
+  /// The number of a board of a page, given as `pages` has it.
+  static __device__ std::uint32_t board_of(std::int32_t page, unsigned board) {
+    return static_cast<std::uint32_t>(page - 1) * kDepth + board;
+  }
+  /// A board's cells.
+  __device__ std::uint64_t cells_of(std::uint32_t board) const {
+    const uint2 halves = reinterpret_cast<const uint2*>(boards)[board];
+    return std::uint64_t{halves.y} << 32 | halves.x;
+  }
+  /// The cells of both boards of a page.
+  __device__ void cells_of_page(std::int32_t page, std::uint64_t* upper,
+                                std::uint64_t* lower) const {
+    const uint4 halves = reinterpret_cast<const uint4*>(boards)[page - 1];
+    *upper = std::uint64_t{halves.y} << 32 | halves.x;
+    *lower = std::uint64_t{halves.w} << 32 | halves.z;
+  }
+  /// Where the rows of a page begin in `rows`.
+  static __device__ std::uint32_t begin_of(std::int32_t page) {
+    return static_cast<std::uint32_t>(page - 1) * (kDepth * kBoardCells);
+  }
+  /// Where the row of a site stands.
+  __device__ std::int32_t* row_of(std::uint32_t board, unsigned bit) const {
+    return &rows[std::int64_t{board} * kBoardCells + bit];
+  }
+  /// Where the row of a place stands if it is a site's, or null.
+  __device__ const std::int32_t* find(const Place& place) const {
+    const std::int32_t page = pages[place.brick];
+    if (page == 0) return nullptr;
+    const std::uint32_t board = board_of(page, place.board);
+    return (cells_of(board) >> place.bit & 1) != 0 ? row_of(board, place.bit) : nullptr;
+  }
+};
+
+/// Row `row` of coords; a cell outside of the grid, if there are fewer.
+template <bool kRowsOfFour>
+__device__ Cell cell_or_none(const Problem& grid, const std::int32_t* coords, std::int64_t row) {
+  return row < grid.sites ? runs::cell_of<kRowsOfFour>(grid, coords, row) : Cell{-1, {}};
+}
+
+/// The first step: empties the index, and copies coords [N][1 + ndim]. `thread` of `threads` does
+/// its share.
+template <bool kRowsOfFour>
+__device__ void begin(const Problem& grid, const std::int32_t* coords, const Index& index,
+                      std::int64_t thread, std::int64_t threads, std::int32_t* out_coords) {
+  for (std::int64_t row = thread; row < grid.sites; row += threads) {
+    reinterpret_cast<uint4*>(index.boards)[row] = make_uint4(0, 0, 0, 0);  // a page's
+    if constexpr (kRowsOfFour) {
+      reinterpret_cast<int4*>(out_coords)[row] = reinterpret_cast<const int4*>(coords)[row];
+    } else {
+      for (int i = 0; i <= grid.ndim; ++i)
+        out_coords[row * (1 + grid.ndim) + i] = coords[row * (1 + grid.ndim) + i];
+    }
+  }
+  auto* const pages = reinterpret_cast<int4*>(index.pages);
+  for (std::int64_t i = thread; i < index.groups; i += threads) pages[i] = make_int4(0, 0, 0, 0);
+}
+
+/// The second step: enters all sites. Whole warps, a multiple of 32 threads; `bad` [1] counts rows
+/// that are outside of the grid, which are left out, and rows of a site that another row had
+/// entered before.
+/// @param first the thread's first row of coords, number `thread`
+/// @returns the page of that one's brick, as Index::pages has it
+template <bool kRowsOfFour>
+__device__ std::int32_t enter(const Problem& grid, const std::int32_t* coords, const Index& index,
+                              std::int64_t thread, std::int64_t threads, const Cell& first,
+                              std::int32_t* bad) {
+  const int lane = static_cast<int>(thread % 32);
+  std::int32_t first_page = 0;
+  // All lanes of a warp go round equally often.
+  for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
+    const std::int64_t row = warp_row + lane;
+    Cell cell = first;
+    if (row != thread) cell = cell_or_none<kRowsOfFour>(grid, coords, row);
+    const bool inside = cell.is_inside(grid);
+    Place place{};
+    if (inside) place = index.place_of(cell.batch, cell.at);
+    // Neighbouring lanes whose sites are on one half of a board enter them together.
+    const std::uint32_t half = (place.brick * kDepth + place.board) * 2 + place.bit / 32;
+    const runs::Group group(inside, half, static_cast<int>(place.bit % 32));
+    std::int32_t page = static_cast<std::int32_t>(row + 1);
+    if (inside && group.leads) {
+      const std::int32_t taken = atomicCAS(&index.pages[place.brick], 0, page);
+      if (taken != 0) page = taken;
+    }
+    page = __shfl_sync(runs::kWholeWarp, page, group.leader);
+    int repeated = row < grid.sites && !inside ? 1 : 0;
+    if (inside) {
+      const std::uint32_t board = index.board_of(page, place.board);
+      // Of several rows of one site any may win here: the result is not used.
+      *index.row_of(board, place.bit) = static_cast<std::int32_t>(row);
+      if (group.leads) {
+        const std::uint32_t old = atomicOr(&index.boards[board * 2 + place.bit / 32], group.bits);
+        repeated = group.lanes - __popc(group.bits) + __popc(old & group.bits);
+      }
+    }
+    if (repeated != 0) atomicAdd(bad, repeated);
+    if (row == thread) first_page = page;
+  }
+  return first_page;
+}
+
+/// Bricks of a problem along an axis, which has one at least.
+inline std::int64_t bricks_along(const Problem& grid, int axis) {
+  return ceil_div(grid.shape[axis], axis == 0 ? 1 : axis == kZ ? kDepth : kSide);
+}
+
+/// All bricks of the problem, empty ones too.
+inline std::int64_t brick_count(const RulebookProblem& book) {
+  const Problem grid(book);
+  std::int64_t count = book.batch;
+  for (int axis = 0; axis < kMaxAxes; ++axis) count *= bricks_along(grid, axis);
+  return count;
+}
+
+/// Why the index cannot take the problem; nothing when it can.
+inline Declined declined(const RulebookProblem& book) {
+  if (book.mode != SparseMode::subm) return "mode subm only";
+  if (brick_count(book) > kMaxBricks || book.sites > kMaxSites)
+    return "grids of at most 2^24 bricks of 2 x 8 x 8 cells, and at most 2^25 sites, only";
+  return {};
+}
+
+/// Cuts an index from a workspace.
+inline Index cut_index(const RulebookProblem& book, WorkspaceCutter* cutter) {
+  const Problem grid(book);
+  Index index{};
+  index.groups = ceil_div<std::int64_t>(brick_count(book), 4);
+  for (int axis = 0; axis < kMaxAxes; ++axis)
+    index.bricks[axis] = static_cast<int>(bricks_along(grid, axis));
+  index.pages = cutter->take<std::int32_t>(index.groups * 4);
+  index.boards = cutter->take<std::uint32_t>(std::int64_t{book.sites} * kDepth * 2);
+  index.rows = cutter->take<std::int32_t>(std::int64_t{book.sites} * kDepth * kBoardCells);
+  return index;
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook::bricks

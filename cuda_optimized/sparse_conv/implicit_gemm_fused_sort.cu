@@ -1,0 +1,170 @@
+/// @file implicit_gemm_fused_sort.cu
+/// @brief sparse_conv with producer warps that need no sorted rulebook: the launch before the
+/// product sorts the rows, segment by segment.
+///
+/// - Before: implicit_gemm_warp_specialized.cu
+/// - The loops: shared/stage_product.cuh; the sort: shared/segment_order.cuh
+/// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
+///
+/// **The idea.** The order of the masks is a sort of all rows: for a sweep, more than half as long
+/// as the product. But a tile is 128 rows, and rows that are alike are found nearby. So each
+/// *segment* of 2048 rows, in the order of the sites, is sorted by itself, by a block in shared
+/// memory, in the launch that puts weights in place:
+///
+///     sites    0 ... 2047    2048 ... 4095    4096 ...
+///     sorted   by block 0    by block 1       by block 2 ...
+///     tiles    0 ... 15      16 ... 31        32 ...           128 rows, of one segment each
+///
+/// The block runs Batcher's network: keys at places 2^i apart are exchanged if they are in the
+/// wrong order, in 66 steps. Up to 16 apart they are in the same warp, which shuffles them; 1024
+/// apart in the same thread. A key is a mask, and behind it the place where the row stood: no two
+/// are alike, and the order is the same in each run.
+///
+/// **Expect.** Of sweep-64-subm3, 128 rows have 17.5 taps, in the order of all masks 13.5, in that
+/// of the sites 22.4: a sixth more time, for a sort that takes half of the product's. In
+/// large-64-subm3 it is 19.7 for 16.6. But the rows of a segment lie near each other, and L2 finds
+/// them: in the order of all masks each is brought from memory two to four times.
+/// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
+/// @expect launches 2, as before, and without a sorted rulebook
+/// @expect loads_per_output.mask 2 * 512 / 16384 = 0.0625, by the sort and by the product
+/// @expect barriers_per_block (20 + 1) / 7 + 1 = 4, 20 steps are between warps, in a block of seven
+/// **Costs.** 4 bytes of workspace a row. Layers over the same sites sort again. There is room for
+/// 20 taps of a mask, the last ones of the first 32. Declined: as before.
+/// **Try.** Sort by the inverse Gray code of the mask: neighbours then differ in one tap.
+#include "core/cuda/early_launch.hpp"
+#include "core/cuda/grid_stride.hpp"
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "cuda_optimized/sparse_conv/shared/segment_order.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_preparation.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_product.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+using namespace producers;
+
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+
+/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Then a block
+/// sorts segments. Any one-dimensional grid of kSortThreads.
+template <class Shape>
+__global__ void __launch_bounds__(kSortThreads)
+    sparse_conv_implicit_gemm_fused_sort_prepare(Preparation<typename Shape::Number> p,
+                                                 SegmentOrder rows) {
+  __shared__ SegmentMasks masks;
+  using T = typename Shape::Number;
+  constexpr int kOfBlock = Shape::N * Shape::kPieces;
+  let_next_kernel_begin();
+  if (thread_of_grid() == 0) *p.handed_out = 0;
+  T numbers[Shape::kCount];
+  for (const std::int64_t i : grid_stride(p.template weight_pieces<Shape>())) {
+    const std::int64_t block = i / kOfBlock;
+    const auto of_block = static_cast<int>(i % kOfBlock);
+    const int n = of_block % Shape::N;
+    const int piece = of_block / Shape::N;
+    const std::int64_t above = block / p.chunks;
+    const int s0 = static_cast<int>(block - above * p.chunks) * Shape::kDepth;
+    const std::int64_t tile = above / p.taps, tap = above - tile * p.taps;
+    const int c = static_cast<int>(tile) * Shape::N + n;
+#pragma unroll
+    for (int j = 0; j < Shape::kCount; ++j) {
+      const int s = s0 + piece * Shape::kCount + j;
+      numbers[j] = T{};
+      if (s < p.summed && c < p.channels) {
+        numbers[j] = as_factor(p.weights[(tap * p.summed + s) * p.channels + c]);
+      }
+    }
+    store_piece(p.blocks,
+                block * kOfBlock + n * Shape::kPieces + (piece ^ permutation<Shape::kPieces>(n)),
+                numbers);
+  }
+  copy_rows<Shape>(p);
+  sort_segments(rows, masks);
+}
+
+/// Block kBlockThreads; grid: tiles, or fewer blocks.
+template <class Shape>
+__global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
+    sparse_conv_implicit_gemm_fused_sort(Pass<typename Shape::Number> pass, bool pieces) {
+  __shared__ Ring<Shape> ring;
+  char* stages = dynamic_shared<char>();
+  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < Shape::kStages; ++i) {
+      // Each producer arrives when its copies have landed, and once more the one that asks for
+      // weights.
+      ptx::mbarrier_init(&ring.full[i], kProducers + 1);
+      ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
+    }
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+  if (threadIdx.x < kConsumers) {
+    set_registers<Shape::kConsumerRegisters, Shape::kEvenly>();
+    consume(pass, ring, stages, pieces);
+  } else {
+    set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
+    wait_for_kernel_before();  // weights, rows and order as prepare() leaves them, and its counter
+    produce(pass, own_row<Shape>(pass, static_cast<int>(blockIdx.x)), ring, stages);
+  }
+}
+
+/// Two launches: weights as wgmma takes them, rows, if they need it, and their order; then the
+/// product.
+/// @param sources rows of conv.from
+template <class Shape>
+void launch_shape(GatheredRows<typename Shape::Number> conv, std::int64_t sources,
+                  std::int32_t* order, std::byte* workspace) {
+  const auto preparation = preparation_of<Shape>(conv, sources, workspace);
+  const std::int64_t pieces =
+      std::max(preparation.template weight_pieces<Shape>(), preparation.pieces);
+  const SegmentOrder rows = {conv.rows, conv.taps, conv.mask, order};
+  const std::int64_t blocks =
+      std::max<std::int64_t>(ceil_div<std::int64_t>(pieces, kSortThreads), rows.segments());
+  launch(sparse_conv_implicit_gemm_fused_sort_prepare<Shape>,
+         {blocks_for(blocks, 1, kMaxBlocks), kSortThreads}, preparation, rows);
+  conv.order = order;
+  const auto pass = pass_after<Shape>(preparation, conv);
+  launch_early(sparse_conv_implicit_gemm_fused_sort<Shape>,
+               {blocks_for(pass.tiles, 1, std::int64_t{multiprocessors()} * Shape::kBlocks),
+                kBlockThreads, Shape::kSharedBytes},
+               pass, result_is_pieces<Shape>(conv.channels) && begins_at_piece(conv.to));
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  return declined_by_producers(conv, conv.M, conv.Cout);
+}
+
+std::size_t workspace_bytes(const SparseConvProblem& conv) {
+  return with_float_type(conv.dtype, [&]<class T>(T) {
+    return ordered_workspace_at(conv.M, nullptr).bytes +
+           producers_workspace_bytes<T>(conv.book.KV, conv.M, conv.N, conv.Cin, conv.Cout);
+  });
+}
+
+/// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M] with masks, y [M][Cout]; no order.
+void run(const SparseConvProblem& problem, const SparseConvArrays& arrays, const Context& context) {
+  const OrderedWorkspace work = ordered_workspace_at(problem.M, context.workspace_as<std::byte>());
+  with_float_type(problem.dtype, [&]<class T>(T) {
+    const auto conv = gathered_rows<T>(problem, arrays);
+    with_shape<T>(conv.rows, conv.summed, conv.channels, [&]<class Shape>(Shape) {
+      launch_shape<Shape>(conv, problem.N, work.order, work.rest);
+    });
+  });
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  return producers_in_words(conv, conv.M, conv.Cin, conv.Cout);
+}
+
+}  // namespace
+
+extern const Implementation<SparseConvArrays> implicit_gemm_fused_sort = {
+    .supports = supports,
+    .workspace_bytes = workspace_bytes,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -1,0 +1,149 @@
+/// @file implicit_gemm_split_masks.cu
+/// @brief sparse_conv: two passes over half of the taps each, and each pass has an order of its
+/// own.
+///
+/// - Before: implicit_gemm_sorted.cu
+/// - The same maths: cpu_reference/sparse_conv/direct.cpp
+///
+/// **The idea.** 27 taps make 2^27 masks, and a sweep has tens of thousands of different ones: even
+/// sorted, most tiles hold several. 14 taps make 2^14: most tiles hold one. So the taps are cut in
+/// two halves, and the rows sorted once for each. The second pass adds to what the first has
+/// stored. Bias goes in with the first, the activation with the second.
+///
+///     taps 0 ... 13, rows in order 0:    y[row]  =      bias + sum of the first half
+///     taps 14 ... 26, rows in order 1:   y[row] +=             sum of the second
+///
+/// **Expect.** In sweep-64-subm3, executed over useful falls from 1.56 to 1.14 at tiles of 32 rows:
+/// 0.40 ms on an H200. The price is one more reading and writing of y, 64 MB or some 15 us, and one
+/// more launch. With fewer taps a tile, its beginning and end, in which nothing is multiplied,
+/// count more.
+/// @expect loads_per_output.weights 328 / 16 = 20.5, 328 taps are left
+/// @expect launches 2, two halves of the taps
+/// @expect lanes_per_output.y.store 2
+/// @expect loads_per_output.y 1, by the second half
+/// **Costs.** A second sort in the rulebook. Each row's sum is rounded in two parts, but these do
+/// not depend on the order of the rows: the bits are still the same in every run. Declines what
+/// implicit_gemm declines.
+/// **Try.** Three parts: how far does executed over useful fall, and what does y cost then?
+#include "core/implementation.hpp"
+#include "core/sparse_conv_problem.hpp"
+#include "core/text.hpp"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
+#include "cuda_optimized/sparse_conv/shared/implicit_gemm.cuh"
+#include "cuda_optimized/sparse_conv/shared/split_masks.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+namespace {
+
+constexpr int kRows = 32;    ///< Of a tile: as many as a warp has lanes.
+constexpr int kBlockK = 16;  ///< Depth of a step.
+using Wide = gemm::ThreadTile<kRows, 64, kBlockK, 4, 4, 4>;
+using Narrow = gemm::ThreadTile<kRows, 32, kBlockK, 4, 4, 4>;
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+
+/// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: the
+/// largest masks stand last, many of them with many taps, and what takes long should begin early.
+template <class Tile>
+__global__ void __launch_bounds__(Tile::kThreads)
+    sparse_conv_implicit_gemm_split_masks(HalfOfTaps half) {
+  constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
+  __shared__ __align__(16) float a_tile[kRows * kPitchA];
+  __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
+  __shared__ std::int32_t rows[kRows], inputs[kRows];  // numbers of rows and of their inputs, or -1
+  __shared__ unsigned any;                             // bits of the taps that any row has
+
+  const ImplicitGemm& conv = half.conv;
+  const int thread = static_cast<int>(threadIdx.x), words = mask_words(conv.KV);
+  const std::int64_t across = ceil_div(conv.Cout, Tile::kBlockN);
+  const std::int64_t tiles = ceil_div<std::int64_t>(conv.M, kRows) * across;
+  const Tile tile(threadIdx.x);
+  for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const std::int64_t place = tiles - 1 - i;
+    const int co0 = static_cast<int>(place % across) * Tile::kBlockN;
+    float sums[Tile::kThreadM][Tile::kThreadN] = {};
+    std::int32_t row = -1;  // that this thread looks up
+    if (thread < kRows) {
+      const std::int64_t at = place / across * kRows + thread;
+      if (at < conv.M) row = half.order[at];
+      rows[thread] = row;
+    }
+    for (int word = 0; word < words; ++word) {
+      if (thread < kRows) {
+        unsigned bits =
+            row >= 0 ? static_cast<unsigned>(conv.mask[std::int64_t{row} * words + word]) : 0;
+        for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
+        if (thread == 0) any = bits & taps_in_word(half, word);
+      }
+      __syncthreads();  // `any` is there, and so are the rows
+      for (unsigned left = any; left != 0; left &= left - 1) {
+        const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
+        if (thread < kRows) inputs[thread] = row >= 0 ? conv.nbr[k * conv.M + row] : -1;
+        for (int ci0 = 0; ci0 < conv.Cin; ci0 += kBlockK) {
+          __syncthreads();  // the inputs are there, and all have multiplied the tiles before
+          for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
+            const int m = e / kBlockK, ci = ci0 + e % kBlockK;
+            const bool exists = inputs[m] >= 0 && ci < conv.Cin;
+            a_tile[m * kPitchA + e % kBlockK] =
+                exists ? conv.features[std::int64_t{inputs[m]} * conv.Cin + ci] : 0.0f;
+          }
+          for (int e = thread; e < kBlockK * Tile::kBlockN; e += Tile::kThreads) {
+            const int ci = ci0 + e / Tile::kBlockN, co = co0 + e % Tile::kBlockN;
+            const bool exists = ci < conv.Cin && co < conv.Cout;
+            b_tile[e / Tile::kBlockN * kPitchB + e % Tile::kBlockN] =
+                exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
+          }
+          __syncthreads();  // the tiles are there
+          tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
+        }
+      }
+      __syncthreads();  // all have read `any` before the next word's comes in its place
+    }
+    tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
+      if (rows[m] >= 0 && co0 + n < conv.Cout) store_sums<false>(conv, rows[m], co0 + n, four);
+    });
+    __syncthreads();  // all have read the rows before the next tile's come in their place
+  }
+}
+
+/// Calls body.operator()<tile>() with the tile for so many output channels.
+template <class Body>
+void with_tile(int Cout, const Body& body) {
+  if (Cout <= Narrow::kBlockN) {
+    body.template operator()<Narrow>();
+  } else {
+    body.template operator()<Wide>();
+  }
+}
+
+Declined supports(const SparseConvProblem& conv) {
+  if (conv.dtype != DType::f32) return "float32 only";
+  return {};
+}
+
+/// As implicit_gemm, and split_order [2][M].
+void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
+  for (int half = 0; half < 2; ++half) {
+    with_tile(conv.Cout, [&]<class Tile>() {
+      const std::int64_t tiles =
+          ceil_div<std::int64_t>(conv.M, kRows) * ceil_div(conv.Cout, Tile::kBlockN);
+      launch(sparse_conv_implicit_gemm_split_masks<Tile>,
+             {blocks_for(tiles, 1, kMaxBlocks), Tile::kThreads}, half_of(conv, arrays, half));
+    });
+  }
+}
+
+std::string choice_in_words(const SparseConvProblem& conv) {
+  std::string words;
+  with_tile(conv.Cout, [&]<class Tile>() { words = text(kRows, " x ", Tile::kBlockN); });
+  return words;
+}
+
+}  // namespace
+
+extern const Implementation<SparseConvArrays> implicit_gemm_split_masks = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

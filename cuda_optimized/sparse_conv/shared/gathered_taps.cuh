@@ -1,0 +1,118 @@
+/// @file gathered_taps.cuh
+/// @brief The rows of a tile and the taps that they meet, listed in shared memory, and the steps
+/// that follow from them.
+#pragma once
+
+#include "core/fast_division.hpp"
+#include "cuda_optimized/sparse_conv/shared/permuted_pieces.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::sparse_conv {
+
+/// An entry of the list: the tap in the lower kWarpBits bits, and above them a bit for each part of
+/// kWarpRows rows that meet it.
+constexpr int kWarpBits = 16;
+
+/// A block goes through the entries, Shape::kTaps at a time, and for each through all channels,
+/// Shape::kDepth at a time: that is a step.
+template <class Shape>
+class TapList {
+ public:
+  /// The type of the elements.
+  using T = typename Shape::Number;
+
+  /// A list of the tile that begins at row m0 of the order.
+  /// @param by_chunks division by the steps of an entry
+  /// @param rows shared memory, bytes() of it
+  __device__ TapList(const GatheredRows<T>& conv, FastDivision by_chunks, std::int64_t m0,
+                     std::int32_t* rows)
+      : conv_(conv), by_chunks_(by_chunks), m0_(m0), rows_(rows), taps_(rows + Shape::M) {}
+
+  /// Shared memory for so many taps.
+  static std::size_t bytes(int taps) {
+    return sizeof(std::int32_t) * static_cast<std::size_t>(Shape::M + taps);
+  }
+
+  /// Finds the tile's rows and the taps that they meet.
+  /// @param met shared memory for the masks of all parts, free again when it returns
+  __device__ void find(std::uint32_t* met) {
+    __shared__ int count;
+    const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
+    for (int i = thread; i < Shape::M; i += Shape::kThreads) {
+      // Past the last row: the last one again; these sums are not stored.
+      rows_[i] = conv_.order[m0_ + i < conv_.rows ? m0_ + i : conv_.rows - 1];
+    }
+    __syncthreads();  // separates these stores from the loads of all
+    const int words = mask_words(conv_.taps);
+    for (int i = warp; i < kParts * words; i += Shape::kThreads / 32) {
+      const int part = i / words, word = i % words, row = part * kWarpRows + lane;
+      std::uint32_t bits = 0;
+      if (has_row(row)) {
+        bits = static_cast<std::uint32_t>(conv_.mask[std::int64_t{rows_[row]} * words + word]);
+      }
+#pragma unroll
+      for (int distance = 16; distance > 0; distance /= 2) {
+        bits |= __shfl_xor_sync(0xFFFFFFFF, bits, distance);
+      }
+      if (lane == 0) met[i] = bits;
+    }
+    __syncthreads();  // separates these stores from the first warp's loads
+    if (warp == 0) {
+      int found = 0;
+      for (int word = 0; word < words; ++word) {
+        std::uint32_t parts = 0;
+        for (int part = 0; part < kParts; ++part) {
+          parts |= (met[part * words + word] >> lane & 1u) << (kWarpBits + part);
+        }
+        const unsigned all = __ballot_sync(0xFFFFFFFF, parts != 0);
+        if (parts != 0) {
+          taps_[found + __popc(all & ((1u << lane) - 1))] =
+              static_cast<std::int32_t>(parts | static_cast<std::uint32_t>(32 * word + lane));
+        }
+        found += __popc(all);
+      }
+      if (lane == 0) count = found;
+    }
+    __syncthreads();  // separates the list from its use, and the loads of `met` from the copies
+    listed_ = count;
+    steps_ = ceil_div(listed_, Shape::kTaps) * ceil_div(conv_.summed, Shape::kTapDepth);
+  }
+
+  /// All steps of the tile.
+  __device__ int steps() const { return steps_; }
+  /// Whether the tile has a row i: the last tile may have fewer than others.
+  __device__ bool has_row(int i) const { return m0_ + i < conv_.rows; }
+  /// The number of the tile's row i among all rows.
+  __device__ std::int32_t row(int i) const { return rows_[i]; }
+
+  /// The first entry of a step.
+  __device__ int entry(int step) const { return by_chunks_.quotient(step) * Shape::kTaps; }
+  /// The first channel of a step.
+  __device__ int channel(int step) const {
+    return by_chunks_.remainder(step, by_chunks_.quotient(step)) * Shape::kDepth;
+  }
+  /// Bytes of a row from a step on: those beyond Shape::kTapBytes belong to the next steps.
+  __device__ int bytes_left(int step) const {
+    return (conv_.summed - channel(step)) * Shape::kSize;
+  }
+
+  /// The last step may have fewer taps than the others.
+  __device__ bool exists(int entry) const { return Shape::kTaps == 1 || entry < listed_; }
+  /// The tap of an entry.
+  __device__ int tap(int entry) const { return taps_[entry] & ((1 << kWarpBits) - 1); }
+  /// Whether any rows of a part of the tile, kWarpRows of them, meet tap t of a step.
+  __device__ bool meets(int step, int t, int part) const {
+    const int at = entry(step) + t;
+    return exists(at) && (taps_[at] >> (kWarpBits + part) & 1) != 0;
+  }
+
+ private:
+  static constexpr int kParts = Shape::M / kWarpRows;
+
+  const GatheredRows<T>& conv_;
+  FastDivision by_chunks_;
+  std::int64_t m0_;
+  std::int32_t *rows_, *taps_;
+  int listed_ = 0, steps_ = 0;
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::sparse_conv
