@@ -15,7 +15,8 @@ import sys
 LINKED = ("glossary_house", "glossary_gpu", "glossary_fast")  # anchors of sections of docs/glossary.md
 EVERYDAY = {"reference", "skipped", "where", "window", "tail", "unit", "frequency", "pixel", "U, V, M", "F(m, r)", "gather, scatter"}
 NOT_WITHIN = {"a", "code", "pre", "script", "style", "svg", "summary", "h1", "h2", "h3", "h4", "h5", "h6", "map"}
-NOT_OF_CLASS = ("fragment", "toc", "caption", "headertitle", "ladder-map", "MathJax", "formulaDsp")
+NOT_OF_CLASS = ("fragment", "toc", "caption", "headertitle", "ladder-map", "formulaDsp")
+FORMULA = re.compile(r"(\\\(.*?\\\)|\\\[.*?\\\])", re.S)
 TAG = re.compile(r"(<!--.*?-->|<[^>]*>)", re.S)
 VOID = {"br", "img", "hr", "input", "link", "meta", "area", "wbr", "col"}
 
@@ -75,7 +76,11 @@ def linked(page, meanings):
             return match.group(0)
         return f'<a class="term" href="glossary.html#{anchor(term)}" title="{html.escape(left.pop(term))}">{match.group(0)}</a>'
 
-    return "".join(any_term.sub(link, text) if prose else text for text, prose in pieces(page))
+    def prose_linked(text):
+        """Every second part is a formula, which stays as it is."""
+        return "".join(part if i % 2 else any_term.sub(link, part) for i, part in enumerate(FORMULA.split(text)))
+
+    return "".join(prose_linked(text) if prose else text for text, prose in pieces(page))
 
 
 def main():

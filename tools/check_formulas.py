@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Opens each page that has formulas in a browser without a window, and looks for formulas that KaTeX did not render.
+
+    check_formulas.py HTML      the folder of the pages that ./ladder docs wrote
+
+Prints what went wrong as PAGE: WHAT; the status is 1 if something did. Without Chromium it says that it skips.
+"""
+import html
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from drive_players import BROWSERS
+
+
+def problems_of(browser, page, folder):
+    done = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
+         "--virtual-time-budget=10000", "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=300)
+    shown = re.sub(r"<(script|annotation|pre|code)\b.*?</\1>", "", done.stdout, flags=re.S)
+    wrong = [f"KaTeX refuses a formula: {html.unescape(title)}" for title in re.findall(r'class="katex-error" title="([^"]*)"', shown)]
+    if 'class="katex"' not in shown:
+        wrong.append("no formula was rendered")
+    wrong += [f"a formula is shown as it was written: {raw}" for raw in re.findall(r"\\[(\[][^<]{0,60}", shown)]
+    return wrong
+
+
+def main():
+    if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
+        print("usage: check_formulas.py HTML, a folder", file=sys.stderr)
+        return 2
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        print("skipped: formulas are not looked at, for there is no browser (package chromium)")
+        return 0
+    pages = [page for page in sorted(pathlib.Path(sys.argv[1]).resolve().glob("*.html")) if "katex.min.js" in page.read_text(errors="replace")]
+    wrong = 0
+    for page in pages:
+        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+            for what in problems_of(browser, page, folder):
+                print(f"{page.name}: {what}")
+                wrong += 1
+    print(f"{len(pages)} pages with formulas, {wrong} things went wrong")
+    return 1 if wrong or not pages else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
