@@ -14,6 +14,8 @@ import sys
 
 LINKED = ("glossary_house", "glossary_gpu", "glossary_fast")  # anchors of sections of docs/glossary.md
 EVERYDAY = {"reference", "skipped", "where", "window", "tail", "unit", "frequency", "pixel", "U, V, M", "F(m, r)", "gather, scatter"}
+# Terms that mean this on some pages alone: a pattern that the page's name must have.
+SCOPES = {"line": r"fft", "ring": r"fft", "grid": r"^(?!.*(rulebook|voxel|sparse|lidar))"}
 NOT_WITHIN = {"a", "code", "pre", "script", "style", "svg", "summary", "h1", "h2", "h3", "h4", "h5", "h6", "map"}
 NOT_OF_CLASS = ("fragment", "toc", "caption", "headertitle", "ladder-map", "formulaDsp")
 FORMULA = re.compile(r"(\\\(.*?\\\)|\\\[.*?\\\])", re.S)
@@ -98,7 +100,8 @@ def main():
     for page in sorted(site.glob("*.html")):
         # Pages of prose have a text; those of files and classes are lists.
         if page.name != "glossary.html" and 'class="textblock"' in (text := page.read_text()):
-            page.write_text(linked(text, meanings))
+            here = {term: meaning for term, meaning in meanings.items() if re.search(SCOPES.get(term, ""), page.name)}
+            page.write_text(linked(text, here))
 
 
 if __name__ == "__main__":
