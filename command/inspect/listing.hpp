@@ -26,9 +26,9 @@ struct ListedFile {
 std::vector<ListedFile> listing(const Inspection& inspection,
                                 const cuda_on_cpu::microscope::Kernel& kernel);
 
-/// "conv2d_tiled" of "void convladder::...::conv2d_tiled<3>".
+/// "conv2d_direct_tiled" of "void convladder::...::conv2d_direct_tiled<3>".
 std::string short_name_of(const cuda_on_cpu::microscope::Kernel& kernel);
-/// "conv2d_tiled: 1 launch of 3 x 8 x 4 blocks of 32 x 8 x 1 threads, ...".
+/// "conv2d_direct_tiled: 1 launch of 3 x 8 x 4 blocks of 32 x 8 x 1 threads, ...".
 std::string title_of(const cuda_on_cpu::microscope::Kernel& kernel);
 /// "x: load, 16 bytes a lane".
 std::string name_of(const cuda_on_cpu::microscope::Line& line);

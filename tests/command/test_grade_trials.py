@@ -283,7 +283,7 @@ class Trials(unittest.TestCase):
                 ("cstdio", 'printf("%d", conv.C);', "printf", "agrees"), ("new", "run_all(conv, y);", "run_all", "crashed")):
             changed = text.replace(mark, f"  {code}\n{mark}").replace('#include "core/text.hpp"', f'#include "core/text.hpp"\n#include <{header}>')
             changed = changed.replace("namespace {\n", "namespace {\nvoid run_all(const Conv2dProblem& conv, float* y);\n", 1)
-            changed = changed.replace("std::string choice_in_words", "void run_all(const Conv2dProblem& conv, float* y) {\n  launch(conv2d_tiled, {1, 1, 0}, "
+            changed = changed.replace("std::string choice_in_words", "void run_all(const Conv2dProblem& conv, float* y) {\n  launch(conv2d_direct_tiled, {1, 1, 0}, "
                                       "conv, 0u, 0u, y, y, y, y);\n}\n\nstd::string choice_in_words")
             of = self.run_files(A3, {f"{TILED}.cu": changed.encode()}, cases={"F1.p1"})["rungs"][TILED]
             self.assertEqual(of["build"], "illegal_cuda", of["message"])
