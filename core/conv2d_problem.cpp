@@ -17,11 +17,19 @@ int checked_output(const std::string& output, const std::string& axis, std::int6
                    std::int64_t before, std::int64_t after, std::int64_t taps, std::int64_t stride,
                    std::int64_t dilation) {
   const std::int64_t extent = output_extent(size, before, after, taps, stride, dilation);
-  require(extent >= 1, output, extent,
+  if (extent >= 1) return static_cast<int>(extent);
+  require(false, output, extent,
           text("the filter does not fit: ", axis, " ", size, " + padding ", before + after,
                " is less than its extent ", window_extent(taps, dilation), " (", taps,
                " taps, dilation ", dilation, ")"));
-  return static_cast<int>(extent);
+  return 0;
+}
+
+/// Kernels compute coordinates such as p * stride + r * dilation in 32 bits.
+void require_int(const char* what, std::int64_t size, std::int64_t before, std::int64_t after) {
+  if (size + before + after <= kMaxExtent) return;
+  require(false, "pad", text(before, ",", after),
+          text("padding and the ", what, " ", size, " together must be less than 2^31"));
 }
 
 ArraySpec laid_out(const Conv2dProblem& p, ArraySpec spec) {
@@ -63,13 +71,8 @@ Conv2dProblem validated(Conv2dProblem p) {
   require(p.C % p.groups == 0, "groups", p.groups, text("must divide c = ", p.C));
   require(p.K % p.groups == 0, "groups", p.groups, text("must divide k = ", p.K));
   require(p.dtype != DType::i32, "dtype", name_of(p.dtype), "must be fp32, tf32, fp16 or bf16");
-  // Kernels compute coordinates such as p * stride + r * dilation in 32 bits.
-  require(std::int64_t{p.H} + p.pad.top + p.pad.bottom <= kMaxExtent, "pad",
-          text(p.pad.top, ",", p.pad.bottom),
-          text("padding and the height ", p.H, " together must be less than 2^31"));
-  require(std::int64_t{p.W} + p.pad.left + p.pad.right <= kMaxExtent, "pad",
-          text(p.pad.left, ",", p.pad.right),
-          text("padding and the width ", p.W, " together must be less than 2^31"));
+  require_int("height", p.H, p.pad.top, p.pad.bottom);
+  require_int("width", p.W, p.pad.left, p.pad.right);
   p.P = checked_output("p", "h", p.H, p.pad.top, p.pad.bottom, p.R, p.stride.h, p.dilation.h);
   p.Q = checked_output("q", "w", p.W, p.pad.left, p.pad.right, p.S, p.stride.w, p.dilation.w);
   for (const auto& spec : {x_spec(p, "x"), y_spec(p, "y"), weights_spec(p, "weights")}) {

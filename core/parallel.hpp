@@ -6,8 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <thread>
-#include <vector>
 
 namespace convladder {
 
@@ -17,10 +17,15 @@ inline int cores() {
   return count;
 }
 
+/// Calls work() in this thread, and meanwhile in up to `helpers` others, which a pool of threads
+/// keeps for that; of those that have other work, it does not wait for any. Returns when all calls
+/// have returned. `work` must not throw.
+void work_with_helpers(int helpers, const std::function<void()>& work);
+
 /// Calls body(i) for 0 <= i < count, in no particular order; on all cores, if what is left after a
-/// moment takes longer than to start threads. `body` must not throw.
-/// @param nanoseconds that all calls are known to take on one core: if they are many, threads start
-/// at once. Only a loop of few long calls gains from that; 0 if nothing is known
+/// moment takes longer than to wake their threads. `body` must not throw.
+/// @param nanoseconds that all calls are known to take on one core: if they are many, threads are
+/// woken at once. Only a loop of few long calls gains from that; 0 if nothing is known
 template <class Body>
 void parallel_for(std::int64_t count, const Body& body, double nanoseconds = 0) {
   std::atomic<std::int64_t> next = 0;
@@ -28,7 +33,7 @@ void parallel_for(std::int64_t count, const Body& body, double nanoseconds = 0) 
     for (std::int64_t i = next++; i < count; i = next++) body(i);
   };
   constexpr auto kWorthThreads = std::chrono::microseconds(200);
-  constexpr double kKnownWorth = 100'000;  // nanoseconds; to start a thread takes some 15'000
+  constexpr double kKnownWorth = 30'000;  // nanoseconds; to wake a thread takes some 10'000
   const auto begin = std::chrono::steady_clock::now();
   for (std::chrono::steady_clock::duration time{};
        nanoseconds < kKnownWorth &&
@@ -38,10 +43,8 @@ void parallel_for(std::int64_t count, const Body& body, double nanoseconds = 0) 
     body(i);
     time = std::chrono::steady_clock::now() - begin;
   }
-  const std::int64_t threads = std::min<std::int64_t>(count - next, cores());
-  std::vector<std::jthread> others;
-  for (std::int64_t i = 1; i < threads; ++i) others.emplace_back(work);
-  work();
+  const auto threads = static_cast<int>(std::min<std::int64_t>(count - next, cores()));
+  work_with_helpers(threads - 1, work);
 }
 
 }  // namespace convladder

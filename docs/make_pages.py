@@ -79,7 +79,7 @@ class Pages:
 
     def notebook_owner(self, ladder, name):
         """Of the rungs with that name, the most optimised has the page docs/ladders/LADDER/NAME.md."""
-        return max(row["rung"] for row in self.ladders[ladder] if short_name(row["rung"]) == name)  # cpu, cuda_n, cuda_o
+        return max(row["rung"] for row in self.ladders[ladder] if short_name(row["rung"]).replace("/", "_") == name)  # cpu, cuda_n, cuda_o
 
     def reached(self, rung):
         """What the suite reaches of it. @pre there is a report"""

@@ -36,13 +36,15 @@ Counts counts_of(const Conv2dProblem& conv) {
   const double planes =
       conv.N * (1.0 * conv.C + conv.K) + product({1.0 * conv.C, 1.0 * conv.K}) / conv.groups;
   const double products = pixels * taps * conv.K;
-  // Of a group, with 25 for each column that is copied. A depthwise convolution, unless its filter
-  // is large, is no product: each of its multiply-adds takes as long as four
-  // (cpu_reference/conv2d/depthwise_tile.hpp).
-  const double rows = rounded_up(1.0 * conv.K / conv.groups, 6) + 25;
-  const bool depthwise = conv.C == conv.groups && taps <= 128;
+  // Of a group, with 25 for each column that is copied. Groups of one input channel or of few
+  // filters, unless these are large, are no product (cpu_reference/conv2d/input_tile.hpp).
+  const double filters = 1.0 * conv.K / conv.groups;
+  const double rows = rounded_up(filters, 6) + 25;
+  const bool few = filters <= 32 && conv.R * conv.S > 1 && taps <= 512;
+  const bool one_channel = conv.C == conv.groups && taps <= 512;
   return {.products = products,
-          .tiles = depthwise ? 4 * products : rounded_up(pixels, 16) * taps * conv.groups * rows,
+          .tiles = one_channel || few ? 2 * products
+                                      : rounded_up(pixels, 16) * taps * conv.groups * rows,
           .columns = pixels * taps * conv.groups,
           .passes = planes * plane * std::log2(2 + plane)};
 }
@@ -124,7 +126,7 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
       {"cpu_reference/conv2d/reordered", {.product = 0.1, .element = 0.15}},
       {"cpu_reference/conv2d/im2col_gemm", {.product = 0.04, .column = 0.5, .element = 0.15}},
       {"cpu_reference/conv2d/implicit_gemm", {.product = 0.15, .column = 3.8, .element = 0.15}},
-      {"cpu_reference/conv2d/im2col_gemm_blocked", {.tile = 0.008, .element = 0.3}},
+      {"cpu_reference/conv2d/im2col_gemm_blocked", {.tile = 0.008, .element = 0.15}},
       {"cpu_reference/conv2d/winograd_1d", {.product = 0.33, .element = 2}},
       {"cpu_reference/conv2d/winograd_2x2", {.product = 0.8, .element = 4}},
       {"cpu_reference/conv2d/winograd_4x4", {.product = 0.85, .element = 8}},
@@ -201,13 +203,17 @@ ReferenceCosts costs_of_reference(const Ladder& ladder, const Problem& problem) 
   return {{.product = kProduct, .element = kOutput}, grows};
 }
 
+std::optional<double> expected_seconds(const Rung& rung, const Counts& counts) {
+  const auto costs = costs_of_rungs().find(rung.name);
+  if (costs == costs_of_rungs().end()) return {};
+  return (kStartNanoseconds + nanoseconds(costs->second, counts)) * 1e-9;
+}
+
 }  // namespace
 
 std::optional<double> expected_seconds(const Ladder& ladder, const Rung& rung,
                                        const Problem& problem) {
-  const auto costs = costs_of_rungs().find(rung.name);
-  if (costs == costs_of_rungs().end()) return {};
-  return (kStartNanoseconds + nanoseconds(costs->second, counts_of(ladder, problem))) * 1e-9;
+  return expected_seconds(rung, counts_of(ladder, problem));
 }
 
 double expected_seconds_of_reference(const Ladder& ladder, const Problem& problem) {
@@ -219,11 +225,12 @@ double expected_seconds_of_reference(const Ladder& ladder, const Problem& proble
 
 std::vector<RankedRung> ranked_rungs(const Ladder& ladder, const Problem& problem,
                                      bool allow_transforms) {
+  const Counts counts = counts_of(ladder, problem);
   std::vector<RankedRung> ranking;
   for (auto rung = ladder.rungs.rbegin(); rung != ladder.rungs.rend(); ++rung) {
     const auto& code = rung->code_at(Where::cpu);
     if (!code || code->supports(problem)) continue;
-    ranking.push_back({&*rung, expected_seconds(ladder, *rung, problem)});
+    ranking.push_back({&*rung, expected_seconds(*rung, counts)});
   }
   const auto key = [&](const RankedRung& of) {
     return std::tuple(!allow_transforms && of.rung->transforms(), !of.seconds,

@@ -54,25 +54,6 @@ double array_bytes(const Signature& signature) {
   return bytes;
 }
 
-/// @throws BadInput if the place has less memory than the problem's arrays take.
-void require_memory(const Device& device, const Signature& signature) {
-  const double bytes = array_bytes(signature);
-  const auto free = static_cast<double>(device.free_bytes());
-  require(bytes <= free, "memory", gigabytes(bytes),
-          text("the problem needs more than the ", gigabytes(free), " that are free (",
-               name_of(device.where()), ")"));
-}
-
-/// @throws OutOfMemory if the arrays leave less memory than the workspace takes.
-void require_workspace(const Device& device, const Signature& signature,
-                       std::size_t workspace_bytes) {
-  const auto workspace = static_cast<double>(workspace_bytes);
-  const double free = static_cast<double>(device.free_bytes()) - array_bytes(signature);
-  if (workspace <= free) return;
-  throw OutOfMemory(text("needs a workspace of ", gigabytes(workspace), ", more than the ",
-                         gigabytes(free), " that the arrays leave free"));
-}
-
 }  // namespace
 
 OverLimit::OverLimit(double seconds, double limit)
@@ -102,13 +83,24 @@ double slowness_of_this_machine() {
   return slowness;
 }
 
+void require_memory(const Device& device, const Signature& signature, std::size_t workspace_bytes) {
+  const double bytes = array_bytes(signature);
+  const auto workspace = static_cast<double>(workspace_bytes);
+  const auto free = static_cast<double>(device.free_bytes());
+  require(bytes <= free, "memory", gigabytes(bytes),
+          text("the problem needs more than the ", gigabytes(free), " that are free (",
+               name_of(device.where()), ")"));
+  if (workspace <= free - bytes) return;
+  throw OutOfMemory(text("needs a workspace of ", gigabytes(workspace), ", more than the ",
+                         gigabytes(free - bytes), " that the arrays leave free"));
+}
+
 RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                     const AnyImplementation& code, Where where, const RunOptions& options) {
   Device& device = *device_at(where);
   const Signature signature = ladder.signature(problem);
   const std::size_t workspace_bytes = code.workspace_bytes(problem);
-  require_memory(device, signature);
-  require_workspace(device, signature, workspace_bytes);
+  require_memory(device, signature, workspace_bytes);
   RungRun result;
   const AllocationsBefore before(where, options.alone);
   std::optional<cuda_on_cpu::control::Watchdog> watchdog;

@@ -86,6 +86,10 @@ std::string over_limit(double seconds, double limit);
 /// the time of a short loop, when it is first asked for.
 double slowness_of_this_machine();
 
+/// @throws BadInput if a device has less free memory than the arrays of `signature` take, and
+/// OutOfMemory if these leave less than a workspace takes.
+void require_memory(const Device& device, const Signature& signature, std::size_t workspace_bytes);
+
 /// Runs a rung that supports the problem, on memory where stray accesses show:
 /// - outputs and workspace start as NaN, between guard bands that must stay untouched;
 /// - inputs must be unchanged afterwards;

@@ -95,7 +95,7 @@ TEST_CASE("the best rung of a layer, of a product, of a transform") {
           "cpu_reference/conv2d/im2col_gemm_blocked");
   }
   // Depthwise, of more taps than a tile has.
-  CHECK(best("conv2d", layer(1, 8, 40, 8, 13, 8)) == "cpu_reference/conv2d/reordered");
+  CHECK(best("conv2d", layer(1, 8, 40, 8, 23, 8)) == "cpu_reference/conv2d/reordered");
   Conv2dProblem half = layer(2, 32, 56, 32, 3);
   half.dtype = DType::f16;
   CHECK(best("conv2d", half) == "cpu_reference/conv2d/im2col_gemm_blocked");

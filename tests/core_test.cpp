@@ -1,6 +1,8 @@
 /// @file core_test.cpp
 /// @brief Sizes, messages and arrays: what everything else stands on.
 #include <doctest/doctest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -8,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <thread>
 
 #include "core/arithmetic.hpp"
 #include "core/complex.hpp"
@@ -202,6 +205,36 @@ TEST_CASE("parallel_for visits each index once") {
       CHECK(visits.size() == static_cast<std::size_t>(count));
     }
   }
+}
+
+TEST_CASE("work is shared with helpers: by several threads at once, and in a child process") {
+  const auto sum = [](std::int64_t count) {
+    std::atomic<std::int64_t> total = 0;
+    parallel_for(
+        count, [&](std::int64_t i) { total += i; }, 1e9);
+    return total == count * (count - 1) / 2;
+  };
+  std::atomic<int> right = 0;
+  {
+    std::vector<std::jthread> callers;
+    for (int i = 0; i < 4; ++i) {
+      callers.emplace_back([&] {
+        for (int run = 0; run < 200; ++run) right += sum(100);
+      });
+    }
+  }
+  CHECK(right == 800);
+  std::atomic<int> calls = 0;
+  work_with_helpers(5, [&] { ++calls; });
+  CHECK(calls >= 1);
+  CHECK(calls <= 6);
+  work_with_helpers(0, [&] { ++calls; });
+  // A child has none of the pool's threads.
+  const pid_t child = fork();
+  if (child == 0) _exit(sum(1000) ? 0 : 1);
+  int status = 1;
+  waitpid(child, &status, 0);
+  CHECK(status == 0);
 }
 
 TEST_CASE("validated(Conv2dProblem) names the parameter, its value and the rule") {

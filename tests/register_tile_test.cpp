@@ -11,7 +11,7 @@
 #define add_tile_product add_tile_product_of_test
 #include "cpu_reference/gemm/register_tile.cpp"
 #undef add_tile_product
-#include "cpu_reference/conv2d/depthwise_tile.hpp"
+#include "cpu_reference/conv2d/input_tile.hpp"
 
 namespace convladder::cpu_reference::gemm {
 namespace {
@@ -99,33 +99,100 @@ TEST_CASE("blocks of a product: two a core, of 48 to 192 rows") {
   }
 }
 
-TEST_CASE("taps of a plane, with registers of four floats, of eight and of sixteen") {
-  conv2d::DepthwiseTile tile = {};
-  tile.columns = 48;
-  tile.offsets = {0, 3, 52, 107};
-  constexpr int kRows = 7, kTaps = 4, kStep = 70;  // rows by fours, by twos and one
+/// Whether it computes what the definition says, for each tile of a problem, and writes nothing
+/// behind a tile's outputs that another one has written.
+/// @param compute called with (problem, tile, arrays, place)
+template <class Compute>
+void check_tiles(const Conv2dProblem& conv, const Compute& compute) {
+  CAPTURE(describe(conv));
+  const auto tile = conv2d::input_tile(conv);
+  REQUIRE(tile.has_value());
   std::mt19937 random(5);
-  const std::vector<float> inputs = draw(random, 600), weights = draw(random, kTaps);
+  const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
+  const std::vector<float> x = draw(random, std::int64_t{conv.N} * conv.C * conv.H * conv.W);
+  const std::vector<float> weights = draw(random, std::int64_t{conv.K} * group_c * conv.R * conv.S);
+  const std::vector<float> bias = draw(random, conv.K);
   std::vector<float> right;
-  for (int p = 0; p < kRows; ++p) {
-    for (int q = 0; q < tile.columns; ++q) {
-      float sum = 0;
-      for (std::size_t tap = 0; tap < kTaps; ++tap)
-        sum += weights[tap] * inputs[static_cast<std::size_t>(p * kStep + q + tile.offsets[tap])];
-      right.push_back(sum);
+  for (int n = 0; n < conv.N; ++n) {
+    for (int k = 0; k < conv.K; ++k) {
+      for (int p = 0; p < conv.P; ++p) {
+        for (int q = 0; q < conv.Q; ++q) {
+          float sum = 0;
+          for (int c = 0; c < group_c; ++c) {
+            for (int r = 0; r < conv.R; ++r) {
+              for (int s = 0; s < conv.S; ++s) {
+                const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
+                const int w = q * conv.stride.w - conv.pad.left + s * conv.dilation.w;
+                if (h < 0 || h >= conv.H || w < 0 || w >= conv.W) continue;
+                const int channel = k / group_k * group_c + c;
+                sum +=
+                    weights[static_cast<std::size_t>(((k * group_c + c) * conv.R + r) * conv.S +
+                                                     s)] *
+                    x[static_cast<std::size_t>(((n * conv.C + channel) * conv.H + h) * conv.W + w)];
+              }
+            }
+          }
+          if (conv.bias) sum += bias[static_cast<std::size_t>(k)];
+          right.push_back(activated(conv.activation, sum));
+        }
+      }
     }
   }
-  const auto check = [&](const auto& sum_up) {
-    std::vector<float> sums(right.size());
-    sum_up(tile, inputs.data(), kStep, weights.data(), kTaps, kRows, sums.data());
-    CHECK(sums == right);
+  for (const bool backwards : {false, true}) {
+    std::vector<conv2d::TilePlace> places;
+    for (int n = 0; n < conv.N; ++n) {
+      for (int group = 0; group < conv.groups; group += tile->groups) {
+        for (int p = 0; p < conv.P; p += tile->rows) {
+          for (int q = 0; q < conv.Q; q += tile->columns) places.push_back({n, group, p, q});
+        }
+      }
+    }
+    if (backwards) std::ranges::reverse(places);
+    std::vector<float> y(right.size() + 64, 99.0f);
+    for (const conv2d::TilePlace& place : places) {
+      compute(conv, *tile,
+              conv2d::TileArrays<float>{x.data(), weights.data(), conv.bias ? bias.data() : nullptr,
+                                        y.data()},
+              place);
+    }
+    CHECK(std::equal(right.begin(), right.end(), y.begin()));
+    CHECK(std::all_of(y.end() - 64, y.end(), [](float behind) { return behind == 99.0f; }));
+  }
+}
+
+TEST_CASE("tiles of inputs, with registers of four floats, of eight and of sixteen") {
+  const auto problem = [](int N, int C, int H, int W, int K, int R, int S, int stride, int pad,
+                          int groups, bool bias = false) {
+    return validated(Conv2dProblem{.N = N,
+                                   .C = C,
+                                   .H = H,
+                                   .W = W,
+                                   .K = K,
+                                   .R = R,
+                                   .S = S,
+                                   .pad = {pad, pad, pad, pad},
+                                   .stride = {stride, stride},
+                                   .groups = groups,
+                                   .bias = bias,
+                                   .activation = bias ? Activation::relu : Activation::none});
   };
-  check(conv2d::weighted_sums);
-  check(conv2d::add_taps_with_four_lanes);
+  Conv2dProblem apart = problem(1, 2, 40, 31, 2, 3, 3, 2, 5, 2);
+  apart.dilation = {3, 2};
+  Conv2dProblem far = problem(1, 1, 9, 9, 1, 2, 2, 1, 30, 1);  // more padding than a vector
+  for (const Conv2dProblem& conv :
+       {problem(2, 40, 7, 7, 40, 3, 3, 1, 1, 40), problem(1, 33, 14, 14, 66, 3, 3, 2, 1, 33, true),
+        problem(1, 3, 100, 120, 3, 5, 5, 1, 2, 3), problem(2, 4, 1, 9000, 4, 1, 3, 1, 1, 4),
+        problem(1, 12, 20, 28, 18, 3, 3, 1, 1, 2, true), problem(1, 32, 9, 9, 32, 3, 3, 1, 0, 4),
+        problem(1, 3, 30, 30, 5, 1, 2, 3, 0, 1), validated(apart), far}) {
+    check_tiles(conv, conv2d::compute_tile_on_this_cpu<float>);
+    check_tiles(conv, conv2d::compute_tile_with_four_lanes<float>);
 #ifdef __x86_64__
-  if (__builtin_cpu_supports("fma") != 0) check(conv2d::add_taps_with_eight_lanes);
-  if (__builtin_cpu_supports("avx512f") != 0) check(conv2d::add_taps_with_sixteen_lanes);
+    if (__builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0)
+      check_tiles(conv, conv2d::compute_tile_with_eight_lanes<float>);
+    if (__builtin_cpu_supports("avx512f") != 0)
+      check_tiles(conv, conv2d::compute_tile_with_sixteen_lanes<float>);
 #endif
+  }
 }
 
 TEST_SUITE_END();

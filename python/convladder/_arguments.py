@@ -1,7 +1,6 @@
 """What callers pass, as the core takes it: every parameter of every function is converted here, or checked by the core.
 Whatever does not fit raises BadInput, whose message begins with the parameter's name.
 """
-import contextlib
 import operator
 import re
 import reprlib
@@ -9,7 +8,7 @@ import reprlib
 import numpy
 
 from . import _core
-from ._tensors import element_type, on_gpu, to_host
+from ._tensors import element_type, is_plain, on_gpu, to_host
 
 _MOST = 2**31 - 1  # sizes and indices are int32
 _LARGEST = float(numpy.finfo(numpy.float32).max)
@@ -24,22 +23,27 @@ def refused(name, value, rule):
     return _core.BadInput(f"{name} = {shown(value)}: {rule}")
 
 
-@contextlib.contextmanager
-def as_called(arrays={}, sizes={}):
-    """Errors of what is within name the caller's parameters, by the names that the core has for them.
-    @param arrays that are called otherwise there; their names are exchanged
-    @param sizes of the caller's parameters: the parameter is put in front, "x: h = 0: must be at least 1"
-    """
-    try:
-        yield
-    except _core.BadInput as error:
+class as_called:
+    """A context in which errors name the caller's parameters, by the names that the core has for them."""
+
+    def __init__(self, arrays={}, sizes={}):
+        """@param arrays that are called otherwise there; their names are exchanged
+        @param sizes of the caller's parameters: the parameter is put in front, "x: h = 0: must be at least 1"
+        """
+        self._arrays, self._sizes = arrays, sizes
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, type, error, traceback):
+        if not isinstance(error, _core.BadInput):
+            return
         found = re.match(r"[\w-]+", str(error))
         name = found.group() if found else ""
-        if name in arrays:
-            raise _core.BadInput(arrays[name] + str(error)[len(name):]) from None
-        if name in sizes:
-            raise _core.BadInput(f"{sizes[name]}: {error}") from None
-        raise
+        if name in self._arrays:
+            raise _core.BadInput(self._arrays[name] + str(error)[len(name):]) from None
+        if name in self._sizes:
+            raise _core.BadInput(f"{self._sizes[name]}: {error}") from None
 
 
 # --- Numbers
@@ -67,6 +71,8 @@ def _items(value):
 
 def each(name, value, count):
     """`count` whole numbers, of one number or of as many. @raises BadInput"""
+    if type(value) is int and -_MOST <= value <= _MOST:
+        return [value] * count
     rule = "it must be a whole number" + (f", or {count} of them" if count > 1 else "")
     items = _items(value)
     if items is None:
@@ -88,6 +94,8 @@ def integers(name, value, counts):
 def padding(value, axes, same=True):
     """Before and after for each axis: of one number, one an axis, or both of each; None of "same", of which the core makes
     numbers. @param same whether that has a meaning @raises BadInput"""
+    if type(value) is int:
+        return each("pad", value, 2 * axes)
     if isinstance(value, str):
         if value == "same" and same:
             return None
@@ -154,6 +162,8 @@ def float_type(dtype, *arrays):
     otherwise."""
     if dtype is not None:
         return word(dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype).rpartition(".")[2]))
+    if all(map(is_plain, arrays)):
+        return "float32"
     types = {element_type(array) if hasattr(array, "dtype") else "float32" for array in arrays}
     return types.pop() if types in ({"float16"}, {"bfloat16"}) else "float32"
 
@@ -185,6 +195,8 @@ def host_array(name, value, dimensions):
 def floats(name, value, dimensions, host=False):
     """An array of float32, or of float16 if it is of that, its elements side by side. A tensor on a GPU stays as it is,
     unless `host`: the core looks at it. @raises BadInput, also for finite numbers beyond float32"""
+    if is_plain(value) and value.ndim in dimensions and value.flags.c_contiguous and 0 < value.size <= _MOST:
+        return value
     array = _array(name, value, dimensions, host)
     if on_gpu(array):
         return array

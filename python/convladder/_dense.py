@@ -1,4 +1,6 @@
 """Convolutions of images, their columns, and products of matrices."""
+import functools
+
 from . import _core
 from ._arguments import as_called, each, flag, float_type, floats, integer, integers, padding, refused, word
 from ._run import Call, operation
@@ -21,6 +23,7 @@ def _conv2d(x_shape, w_shape, sizes, pad, stride, dilation, groups, dtype, preci
         return _core.conv2d_problem(N=N, C=C, H=H, W=W, K=K, R=R, S=S, **options)
 
 
+@functools.cache
 def _sizes(x, w, filters, arrays):
     """Of which parameter a convolution's sizes are, those of x and of w.
     @param filters which is to blame where filters do not fit the image, and `arrays` where arrays are too large"""

@@ -5,6 +5,7 @@ import functools
 import inspect
 import json
 import pathlib
+import sys
 import typing
 import warnings
 
@@ -22,13 +23,13 @@ class Result(numpy.ndarray):
     host's clock). What is computed from it is an ordinary array.
     """
 
-    rung: str
-    where: str
-    milliseconds: float
+    rung: str = None
+    where: str = None
+    milliseconds: float = None
 
     def __array_finalize__(self, source):
-        for name in ("rung", "where", "milliseconds"):
-            setattr(self, name, getattr(source, name, None))
+        if isinstance(source, Result):
+            self.rung, self.where, self.milliseconds = source.rung, source.where, source.milliseconds
 
     def __array_wrap__(self, array, context=None, return_scalar=False):
         return array[()] if return_scalar or array.ndim == 0 else numpy.asarray(array)
@@ -48,7 +49,7 @@ class Call:
     sizes: dict = dataclasses.field(default_factory=dict)  # the caller's parameters behind what else errors name
     returned: typing.Callable = lambda array: array  # what becomes of each output
 
-    @property
+    @functools.cached_property
     def on_gpu(self):
         """Whether its arrays lie in a GPU's memory. @raises BadInput if only some do"""
         there = {name: on_gpu(array) for name, array in self.arrays.items()}
@@ -84,6 +85,12 @@ def candidates(ladder, where, problem=None, allow_transforms=False):
     if where == "cpu" and problem is not None:
         if names := _core.ranked_rungs(ladder, problem, allow_transforms=allow_transforms):
             return names
+    return _measured(ladder, where, allow_transforms)
+
+
+@functools.cache
+def _measured(ladder, where, allow_transforms):
+    """The ladder's rungs there: first those that were measured, the fastest first, then the others, the highest first."""
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"] and
              (allow_transforms or not row["transforms"])]
     fastest = _fastest().get(SERVED_BY.get(ladder, ladder), [])  # CUDA's rungs alone
@@ -204,7 +211,7 @@ def operation(prepare):
         call = prepare(*arguments, **options)
         outputs = run(call, rung, where)
         values = tuple(call.returned(outputs[name]) for name in call.outputs)
-        torchs = [each for each in (*arguments, *options.values()) if is_torch(each)]
+        torchs = "torch" in sys.modules and [each for each in (*arguments, *options.values()) if is_torch(each)]
         if torchs and not call.on_gpu:
             values = tuple(like_torch(value, element_type(torchs[0])) for value in values)
         return values[0] if len(values) == 1 else values

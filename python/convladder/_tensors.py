@@ -9,6 +9,14 @@ _CUDA = 2  # kDLCUDA of DLPack's DLDeviceType
 _LEGACY_DEFAULT_STREAM = 1  # as DLPack's Python specification numbers it; CUDA's own handle is 0
 
 
+_FLOAT32 = numpy.dtype(numpy.float32)
+
+
+def is_plain(array):
+    """Whether it is NumPy's own array of float32. Most are: what else an argument may be then need not be found out."""
+    return type(array) is numpy.ndarray and array.dtype is _FLOAT32
+
+
 def element_type(array):
     """The name of its elements' type: "float32", "bfloat16", ..."""
     return str(array.dtype).rpartition(".")[2]
@@ -16,6 +24,8 @@ def element_type(array):
 
 def on_gpu(array):
     """Whether it is a tensor in a GPU's memory."""
+    if type(array) is numpy.ndarray:
+        return False
     device = getattr(array, "__dlpack_device__", None)
     return device is not None and device()[0] == _CUDA
 

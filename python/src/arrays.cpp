@@ -29,11 +29,14 @@ nb::dlpack::dtype dlpack_of(DType dtype) {
   return {static_cast<std::uint8_t>(code), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
 }
 
+void require_shape(const ArraySpec& spec, const Shape& shape) {
+  if (shape == spec.shape) return;  // without the texts: this is part of each call
+  require(false, spec.name, text("shape ", to_string(shape)),
+          text("the problem has ", to_string(spec.shape)));
+}
+
 Array copy_of(const std::string& name, const HostArray& array) {
-  Shape shape;
-  for (std::size_t axis = 0; axis < array.ndim(); ++axis)
-    shape.push_back(static_cast<std::int64_t>(array.shape(axis)));
-  Array copy(dtype_of(name, array.dtype()), std::move(shape));
+  Array copy(dtype_of(name, array.dtype()), shape_of(array));
   if (copy.size() > 0) std::memcpy(copy.data(), array.data(), copy.size_bytes());
   return copy;
 }
@@ -41,8 +44,9 @@ Array copy_of(const std::string& name, const HostArray& array) {
 void require_possible(const ArraySpec& spec) {
   std::int64_t bytes = static_cast<std::int64_t>(size_of(spec.dtype));
   for (const std::int64_t extent : spec.shape) {
-    require(!__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes), "memory",
-            to_string(spec.shape), text(spec.name, " would have more than 2^63 - 1 bytes"));
+    if (!__builtin_mul_overflow(bytes, std::max<std::int64_t>(extent, 1), &bytes)) continue;
+    require(false, "memory", to_string(spec.shape),
+            text(spec.name, " would have more than 2^63 - 1 bytes"));
   }
 }
 

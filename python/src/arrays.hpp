@@ -21,6 +21,18 @@ DType dtype_of(const std::string& name, nanobind::dlpack::dtype dtype);
 /// The same for DLPack.
 nanobind::dlpack::dtype dlpack_of(DType dtype);
 
+/// The extents of a tensor.
+template <class... Options>
+Shape shape_of(const nanobind::ndarray<Options...>& tensor) {
+  Shape shape;
+  for (std::size_t axis = 0; axis < tensor.ndim(); ++axis)
+    shape.push_back(static_cast<std::int64_t>(tensor.shape(axis)));
+  return shape;
+}
+
+/// Throws BadInput unless the shape of an array is that of `spec`.
+void require_shape(const ArraySpec& spec, const Shape& shape);
+
 /// A copy. @param name for messages
 /// @throws BadInput unless its elements are of one of the types above
 Array copy_of(const std::string& name, const HostArray& array);

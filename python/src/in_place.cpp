@@ -43,13 +43,6 @@ bool contiguous(const Tensor& tensor) {
   return true;
 }
 
-Shape shape_of(const Tensor& tensor) {
-  Shape shape;
-  for (std::size_t axis = 0; axis < tensor.ndim(); ++axis)
-    shape.push_back(static_cast<std::int64_t>(tensor.shape(axis)));
-  return shape;
-}
-
 /// Where the array `spec` lies. @throws BadInput if the tensor is not it
 void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
   const auto found = tensors.find(spec.name);
@@ -61,9 +54,7 @@ void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
           text("it must lie where the rung runs (", name_of(where), ")"));
   require(tensor.device_id() == 0, spec.name, text("a tensor on GPU ", tensor.device_id()),
           "it must lie on GPU 0 (the variable CUDA_VISIBLE_DEVICES says which that is)");
-  const Shape shape = shape_of(tensor);
-  require(shape == spec.shape, spec.name, text("shape ", to_string(shape)),
-          text("the problem has ", to_string(spec.shape)));
+  require_shape(spec, shape_of(tensor));
   const DType dtype = dtype_of(spec.name, tensor.dtype());
   require(dtype == spec.dtype, spec.name, name_of(dtype),
           text("the problem has ", name_of(spec.dtype)));

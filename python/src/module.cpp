@@ -5,24 +5,17 @@
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
-#include <cstdio>
-#include <future>
-#include <map>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "arrays.hpp"
 #include "core/error.hpp"
+#include "host_run.hpp"
 #include "in_place.hpp"
+#include "interruptible.hpp"
 #include "ladders/best_rung.hpp"
 #include "ladders/earlier_rungs.hpp"
 #include "ladders/ladders.hpp"
@@ -78,19 +71,6 @@ std::vector<std::string> ranked_names(const std::string& ladder_name, const Prob
   return names;
 }
 
-/// The array, as the input `spec` of a run. @throws BadInput unless it has the shape and a type
-/// that can be rounded to its own
-Array as_input(const ArraySpec& spec, Array array) {
-  require(array.shape() == spec.shape, spec.name, text("shape ", to_string(array.shape())),
-          text("the problem has ", to_string(spec.shape)));
-  if (array.dtype() == spec.dtype) return array;
-  require(array.dtype() != DType::i32 && spec.dtype != DType::i32, spec.name,
-          name_of(array.dtype()), text("the problem has ", name_of(spec.dtype)));
-  return rounded_input(spec, array);
-}
-
-using Given = std::map<std::string, HostArray>;
-
 /// The inputs of a run that are given, and those of the rulebook, unless that is null; checked.
 /// @throws BadInput
 Arrays inputs_of(const Ladder& of, const Problem& problem, const Given& given,
@@ -107,49 +87,6 @@ Arrays inputs_of(const Ladder& of, const Problem& problem, const Given& given,
   return inputs;
 }
 
-/// Runs whose callers Ctrl-C has taken away.
-std::atomic<int> runs_left_alone = 0;
-
-/// What body() returns, called without the GIL. Ctrl-C need not wait for it: the run then goes on
-/// in its thread, with what body() owns, and nobody gets its result.
-/// @throws nb::python_error KeyboardInterrupt, or what else a handler of signals raises
-template <class Body>
-auto interruptible(Body body) {
-  using Result = decltype(body());
-  struct Run {
-    std::packaged_task<Result()> task;
-    std::mutex mutex;
-    bool done = false, left_alone = false;
-  };
-  const auto run = std::make_shared<Run>();
-  run->task = std::packaged_task<Result()>(std::move(body));
-  std::future<Result> result = run->task.get_future();
-  std::thread([run] {
-    run->task();
-    const std::lock_guard lock(run->mutex);
-    run->done = true;
-    if (run->left_alone) --runs_left_alone;
-  }).detach();
-  while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
-    const nb::gil_scoped_acquire python;
-    if (PyErr_CheckSignals() == 0) continue;
-    // A process that ends takes down what a run works with.
-    static const int at_exit = on_exit(
-        [](int status, void*) {
-          if (runs_left_alone == 0) return;
-          std::fflush(nullptr);
-          _exit(status);
-        },
-        nullptr);
-    static_cast<void>(at_exit);
-    const std::lock_guard lock(run->mutex);
-    run->left_alone = !run->done;
-    if (run->left_alone) ++runs_left_alone;
-    throw nb::python_error();
-  }
-  return result.get();
-}
-
 /// Runs a rung, and returns its outputs by name. @param book of a sparse problem; else null
 std::pair<nb::dict, double> run(const std::string& ladder_name, const std::string& rung_name,
                                 const std::string& place, const Problem& problem,
@@ -158,6 +95,8 @@ std::pair<nb::dict, double> run(const std::string& ladder_name, const std::strin
   const Rung& rung = rung_named(of, rung_name);
   const Where where = where_named(place);
   const AnyImplementation& code = code_of(rung, where);
+  if (Signature signature = of.signature(problem); where == Where::cpu && runs_on_host(signature))
+    return run_on_host(of, rung, problem, std::move(signature), given, book);
   const Arrays inputs = inputs_of(of, problem, given, book);
   std::ranges::for_each(of.signature(problem).outputs, require_possible);
   RungRun done;

@@ -1,5 +1,6 @@
 #include "table.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "core/error.hpp"
@@ -14,11 +15,10 @@ Where where_named(const std::string& word) {
 }
 
 const Rung& rung_named(const Ladder& ladder, const std::string& name) {
+  const auto found = std::ranges::find(ladder.rungs, name, &Rung::name);
+  if (found != ladder.rungs.end()) return *found;
   std::vector<std::string> names;
-  for (const Rung& rung : ladder.rungs) {
-    if (rung.name == name) return rung;
-    names.push_back(rung.name);
-  }
+  for (const Rung& rung : ladder.rungs) names.push_back(rung.name);
   throw BadInput(text("rung = '", name, "': there is none of that name in ", ladder.name,
                       "; the nearest is ", nearest(name, names)));
 }

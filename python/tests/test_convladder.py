@@ -616,6 +616,154 @@ print(convladder.gemm([[2.0]], [[3.0]])[0][0])  # others still run
                 numpy.testing.assert_array_equal(y, right)
 
 
+def in_another_process(script):
+    """(exit code, output, errors) of a program in Python."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+class OnTheHost(unittest.TestCase):
+    """Rungs of C++ read the caller's own arrays, and write new ones."""
+
+    x, w = whole_numbers((2, 3, 12, 40), 1), whole_numbers((4, 3, 3, 3), 2)
+    RUNGS = ["cpu_reference/conv2d/" + name for name in ("direct", "im2col_gemm", "im2col_gemm_blocked")]
+
+    def assert_right(self, x, w=w, right=None, **options):
+        right = convladder.conv2d(self.x, self.w, rung="direct_tiled", **options) if right is None else right
+        for rung in self.RUNGS:
+            with self.subTest(rung=rung):
+                numpy.testing.assert_array_equal(convladder.conv2d(x, w, rung=rung, **options), right)
+
+    def test_inputs_are_not_copied(self):
+        script = """
+import resource, numpy, convladder
+x, w = numpy.ones((1, 64, 1024, 1024), numpy.float32), numpy.ones((1, 64, 1, 1), numpy.float32)  # 256 MiB
+convladder.conv2d(x[:, :, :8], w)
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+y = convladder.conv2d(x, w, where="cpu")
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024 < 64, (y == 64).all())
+"""
+        self.assertEqual(in_another_process(script), (0, "True True\n", ""))
+
+    def test_inputs_stay_as_they_are_and_may_be_read_only(self):
+        x, w = self.x.copy(), self.w.copy()
+        x.flags.writeable = w.flags.writeable = False
+        self.assert_right(x, w)
+        numpy.testing.assert_array_equal(x, self.x)
+        numpy.testing.assert_array_equal(w, self.w)
+
+    def test_arrays_may_begin_anywhere(self):
+        for offset in range(1, 8):
+            memory = bytearray(offset) + self.x.tobytes()
+            x = numpy.frombuffer(memory, numpy.float32, offset=offset).reshape(self.x.shape)
+            self.assertEqual(x.flags.aligned, offset % 4 == 0)
+            with self.subTest(offset=offset):
+                self.assert_right(x)
+
+    def test_other_orders_and_types_are_converted(self):
+        wide = numpy.repeat(self.x, 2, axis=3)
+        for name, x in (("columns first", numpy.asfortranarray(self.x)), ("every second", wide[..., ::2]),
+                        ("backwards", self.x[..., ::-1].copy()[..., ::-1]), ("float64", self.x.astype(numpy.float64)),
+                        ("big-endian", self.x.astype(">f4")), ("a result", convladder.im2col(self.x, 1).reshape(self.x.shape))):
+            with self.subTest(name):
+                self.assert_right(x)
+        right = convladder.conv2d(self.x, self.w, where="emulated", dtype="bfloat16")
+        for rung in ("direct", "im2col_gemm_blocked"):
+            y = convladder.conv2d(self.x, self.w, rung="cpu_reference/conv2d/" + rung, dtype="bfloat16")
+            numpy.testing.assert_array_equal(y, right)
+
+    def test_arrays_without_elements(self):
+        self.assert_right(self.x[:0], right=numpy.zeros((0, 4, 10, 38)))
+        product = convladder.gemm(numpy.zeros((3, 0), numpy.float32), numpy.zeros((0, 2), numpy.float32), where="cpu")
+        numpy.testing.assert_array_equal(product, numpy.zeros((3, 2)))
+
+    def test_outputs_are_new_and_the_callers(self):
+        first = convladder.conv2d(self.x, self.w, where="cpu")
+        right = numpy.array(first)
+        second = convladder.conv2d(-self.x, self.w, where="cpu")
+        self.assertFalse(numpy.shares_memory(first, second))
+        numpy.testing.assert_array_equal(first, right)
+        numpy.testing.assert_array_equal(second, -right)
+        second[...] = 0  # it can be written
+
+    def test_a_workspace_serves_calls_of_all_sizes(self):
+        for size in (40, 7, 90, 3, 40):
+            x = whole_numbers((1, 3, size, size), size)
+            y = convladder.conv2d(x, self.w, pad=1, rung="cpu_reference/conv2d/im2col_gemm")
+            numpy.testing.assert_array_equal(y, convladder.conv2d(x, self.w, pad=1, rung="cpu_reference/conv2d/direct"))
+
+    def test_what_does_not_fit_is_refused(self):
+        call = convladder.conv2d.prepare(self.x, self.w)
+        for name, wrong in (("x", self.x[:, :2]), ("x", self.x[0]), ("x", self.x.astype(numpy.int32)),
+                            ("x", self.x.astype(numpy.float64)), ("weights", self.w[:, :, :2])):
+            with self.subTest(name=name, shape=wrong.shape), self.assertRaises(convladder.BadInput) as caught:
+                _run._run(dataclasses.replace(call, arrays={**call.arrays, name: numpy.ascontiguousarray(wrong)}),
+                          self.RUNGS[0], "cpu")
+            self.assertEqual(caught.exception.parameter, name, str(caught.exception))
+        with self.assertRaisesRegex(convladder.BadInput, "weights: it is missing"):
+            _run._run(dataclasses.replace(call, arrays={"x": self.x}), self.RUNGS[0], "cpu")
+        with self.assertRaisesRegex(convladder.UnsupportedProblem, "float32 only"):
+            convladder.conv2d(self.x, self.w, dtype="float16", rung=self.RUNGS[1])
+
+    def test_threads_do_not_meet(self):
+        def run(seed):
+            rung, size = self.RUNGS[1 + seed % 2], 20 + seed % 3
+            x = whole_numbers((2, 16, size, size), seed)
+            w = whole_numbers((40, 16, 3, 3), seed + 1)
+            right = convladder.conv2d(x, w, rung="cpu_reference/conv2d/direct")
+            return all(numpy.array_equal(convladder.conv2d(x, w, rung=rung), right) for _ in range(20))
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            self.assertTrue(all(pool.map(run, range(8))))
+
+    def test_other_threads_run_meanwhile(self):
+        x, w = numpy.ones((1, 32, 100, 100), numpy.float32), numpy.ones((32, 32, 3, 3), numpy.float32)
+        with concurrent.futures.ThreadPoolExecutor(1) as pool:
+            long = pool.submit(convladder.conv2d, x, w, rung="cpu_reference/conv2d/direct")
+            steps = 0
+            while not long.done():
+                steps += 1
+        self.assertGreater(steps, 1000)
+
+    def test_a_child_process_can_call(self):
+        script = """
+import os, numpy, convladder
+x, w = numpy.ones((8, 64, 28, 28), numpy.float32), numpy.ones((64, 64, 3, 3), numpy.float32)
+def right():
+    return bool((convladder.conv2d(x, w, where="cpu") == 64 * 9).all())
+print(right(), flush=True)
+child = os.fork()
+if child == 0:
+    os._exit(0 if right() else 1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), right())
+"""
+        self.assertEqual(in_another_process(script), (0, "True\n0 True\n", ""))
+
+    def test_a_run_that_was_interrupted_keeps_its_arrays(self):
+        script = """
+import signal, time, weakref, numpy, convladder
+def interrupt(number, frame):
+    raise KeyboardInterrupt
+signal.signal(signal.SIGALRM, interrupt)
+x, w = numpy.ones((1, 64, 100, 100), numpy.float32), numpy.ones((64, 64, 5, 5), numpy.float32)
+alive = weakref.ref(x)
+signal.setitimer(signal.ITIMER_REAL, 0.3)
+try:
+    convladder.conv2d(x, w, rung="cpu_reference/conv2d/direct")
+    print("not interrupted")
+except KeyboardInterrupt:
+    pass
+del x, w
+kept = alive() is not None
+for _ in range(600):  # each call releases what runs have kept that have ended
+    numpy.testing.assert_array_equal(convladder.gemm([[2.0]], [[3.0]], where="cpu"), [[6.0]])
+    if alive() is None:
+        break
+    time.sleep(0.05)
+print(kept, alive() is None)
+"""
+        self.assertEqual(in_another_process(script), (0, "True True\n", ""))
+
+
 @unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
 class Layer(unittest.TestCase):
     """examples/torch_layer.py on the host."""

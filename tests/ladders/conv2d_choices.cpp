@@ -86,8 +86,8 @@ std::vector<ConvTestProblem> choice_problems() {
       "cuda_optimized/conv2d_wgrad/depthwise/nchw");
   add("depthwise, rows that no window reads",
       P{.C = 2, .H = 20, .W = 8, .K = 2, .stride = {8, 1}, .groups = 2}, "conv2d_wgrad");
-  // In C++: tiles across and down, runs of a row for each remainder of a stride, and windows that
-  // no tile holds.
+  // In C++: tiles across and down, a phase for each remainder of a stride, and windows that no tile
+  // holds.
   const std::string_view blocked = "cpu_reference/conv2d/im2col_gemm_blocked";
   add("depthwise, multiplier 2, tiles across and down",
       P{.N = 2, .H = 100, .W = 130, .K = 2, .R = 3, .S = 3, .pad = pad_all(1), .bias = true},
@@ -106,9 +106,28 @@ std::vector<ConvTestProblem> choice_problems() {
       blocked);
   add("depthwise, a stride beyond the filter",
       P{.C = 2, .H = 9, .W = 40, .K = 2, .R = 2, .S = 2, .stride = {5, 7}, .groups = 2}, blocked);
-  add("depthwise, 132 taps",
-      P{.C = 2, .H = 13, .W = 14, .K = 2, .R = 12, .S = 11, .pad = pad_all(2), .groups = 2},
+  add("depthwise, 528 taps",
+      P{.C = 2, .H = 25, .W = 24, .K = 2, .R = 24, .S = 22, .pad = pad_all(2), .groups = 2},
       blocked);
+  add("depthwise, more padding than a vector",
+      P{.C = 2, .H = 9, .W = 8, .K = 2, .R = 2, .S = 2, .pad = pad_all(19), .groups = 2}, blocked);
+  add("groups of six filters, a stride and a rest of a tile",
+      P{.N = 2,
+        .C = 9,
+        .H = 41,
+        .W = 50,
+        .K = 18,
+        .R = 3,
+        .S = 3,
+        .pad = pad_all(1),
+        .stride = {2, 2},
+        .groups = 3,
+        .bias = true},
+      blocked);
+  add("32 filters, tiles of few rows",
+      P{.C = 32, .H = 11, .W = 60, .K = 32, .R = 3, .S = 3, .pad = pad_all(1)}, blocked);
+  add("32 filters, windows too high for a tile",
+      P{.C = 24, .H = 40, .W = 60, .K = 32, .R = 7, .S = 3, .pad = pad_all(1)}, blocked);
   add("depthwise, a window higher than a tile",
       P{.H = 610, .W = 3, .R = 2, .S = 2, .dilation = {600, 1}}, blocked);
   add("depthwise, a window longer than a tile",
