@@ -296,15 +296,17 @@ template <int kLanes, int kFilters>
 /// What a tile is computed from, and where to: x, weights as floats, bias or null, y.
 template <class T>
 struct TileArrays {
-  const T* x;
-  const float* weights;
-  const float* bias;
-  T* y;
+  const T* x;            ///< [N][C][H][W]
+  const float* weights;  ///< [K][C/groups][R][S]
+  const float* bias;     ///< [K], or null
+  T* y;                  ///< [N][K][P][Q]
 };
 
 /// Where a tile's outputs begin.
 struct TilePlace {
-  int n, group, p, q;
+  int n = 0;         ///< the image
+  int group = 0;     ///< the group of filters
+  int p = 0, q = 0;  ///< the first row and column
 };
 
 /// Stores the sums of a filter.
