@@ -1,4 +1,6 @@
-# Copies what pages need to render formulas by KaTeX: FROM its folder TO that of the pages.
-file(COPY "${FROM}/katex.min.js" "${FROM}/katex.min.css" "${FROM}/contrib/auto-render.js" DESTINATION "${TO}")
-file(GLOB fonts "${FROM}/fonts/*.woff2")
-file(COPY ${fonts} DESTINATION "${TO}/fonts" FOLLOW_SYMLINK_CHAIN)
+# Copies what pages need to render formulas by KaTeX: FROM its folder TO that of the pages. Some are symbolic links.
+file(GLOB fonts RELATIVE "${FROM}" "${FROM}/fonts/*.woff2")
+file(MAKE_DIRECTORY "${TO}/fonts" "${TO}/contrib")
+foreach(part katex.min.js katex.min.css contrib/auto-render.js ${fonts})
+  file(COPY_FILE "${FROM}/${part}" "${TO}/${part}")
+endforeach()

@@ -19,7 +19,7 @@ LOADED = """<link rel="stylesheet" href="{0}/katex.min.css"/>
 
 def main():
     site, katex = pathlib.Path(sys.argv[1]), sys.argv[2]
-    auto_render = f"{katex}/auto-render.js" if (site / katex).is_dir() else f"{katex}/contrib/auto-render.min.js"
+    auto_render = f"{katex}/contrib/auto-render{'' if (site / katex).is_dir() else '.min'}.js"
     for path in site.glob("*.html"):
         page = path.read_text(encoding="utf-8")
         changed = MATHJAX.sub("", page)

@@ -65,11 +65,19 @@ convladder::Ladder convladder::conv2d_ladder() {
                               "precomputed offsets: pixels are decoded once, taps are read from a "
                               "table, padding is a bit mask"),
                   CUDA_ROW_IN(
-                      cuda_optimized, conv2d, implicit_gemm, vectorized,
+                      cuda_optimized, conv2d, implicit_gemm, packed_weights,
                       "cuda_optimized/conv2d/implicit_gemm/precomputed_offsets",
-                      "vector access: packed weights, warp tiles, 16-byte loads and stores"),
-                  CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, cp_async,
+                      "packed weights: a small kernel transposes them once and pads them to "
+                      "whole tiles"),
+                  CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, vectorized,
+                              "cuda_optimized/conv2d/implicit_gemm/packed_weights",
+                              "vector access: 16-byte loads and stores, 16 steps of k per tile"),
+                  CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, warp_tiles,
                               "cuda_optimized/conv2d/implicit_gemm/vectorized",
+                              "warp tiles: the sums of a warp form one rectangle, which reads the "
+                              "fewest vectors from shared memory"),
+                  CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, cp_async,
+                              "cuda_optimized/conv2d/implicit_gemm/warp_tiles",
                               "cp.async pipeline: three stages in flight; zero-fill implements the "
                               "padding"),
                   needs("sm_80", tf32(Tf32::operands,

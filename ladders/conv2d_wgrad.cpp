@@ -28,14 +28,13 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                   CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, cp_async,
                               "cuda_optimized/conv2d_wgrad/implicit_gemm/split_k",
                               "cp.async pipeline: pixels are decoded once per block"),
-                  needs("sm_80",
-                        tf32(Tf32::operands,
-                             CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, mma_tf32,
-                                         "cuda_optimized/conv2d_wgrad/implicit_gemm/cp_async",
-                                         "tensor cores: mma.sync in TF32 on NHWC, split-K"))),
+                  needs("sm_80", CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, mma,
+                                             "cuda_optimized/conv2d_wgrad/implicit_gemm/cp_async",
+                                             "tensor cores in half precision: mma.sync on NHWC, "
+                                             "ldmatrix transposes both operands (fp16, bf16)")),
                   needs("sm_90a",
                         CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, warp_specialized,
-                                    "cuda_optimized/conv2d_wgrad/implicit_gemm/mma_tf32",
+                                    "cuda_optimized/conv2d_wgrad/implicit_gemm/mma",
                                     "half precision with wgmma: x and dy are read "
                                     "transposed, in their own layout (fp16, bf16)")),
               }),
@@ -67,6 +66,10 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                   "cuda_optimized/conv2d_wgrad/depthwise/nhwc",
                   "depthwise NHWC: x is staged in shared memory and dy in registers, loaded "
                   "together"),
+              needs("sm_80", tf32(Tf32::operands,
+                                  CUDA_ROW_IN(cuda_optimized, conv2d_wgrad, implicit_gemm, mma_tf32,
+                                              "cuda_optimized/conv2d_wgrad/implicit_gemm/cp_async",
+                                              "tensor cores in TF32: mma.sync on NHWC, split-K"))),
           }),
           advanced({
               needs("sm_90a",

@@ -20,6 +20,7 @@ CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_registe
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_split_k)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_cp_async)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, winograd_3xtf32)
+CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_mma)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_mma_tf32)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, implicit_gemm_warp_specialized)
 CUDA_RUNG(Conv2dWgradArrays, cuda_optimized, conv2d_wgrad, hopper_halo_tile)

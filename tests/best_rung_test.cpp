@@ -84,6 +84,21 @@ TEST_CASE("the ranking: all rungs that take the problem, by their times, transfo
   }
 }
 
+TEST_CASE("before Hopper, the highest rung for a weight gradient in half precision is mma.sync's") {
+  Conv2dProblem conv = layer(8, 64, 56, 64, 3);
+  conv.layout = Layout::nhwc;
+  conv.dtype = DType::bf16;
+  // Rungs that were not measured are taken from the highest one down: python/convladder/_run.py.
+  const Ladder& wgrad = ladder("conv2d_wgrad");
+  const auto highest =
+      std::find_if(wgrad.rungs.rbegin(), wgrad.rungs.rend(), [&](const Rung& rung) {
+        const auto& code = rung.code_at(Where::emulated);
+        return code && rung.needs != "sm_90a" && !code->supports(conv);
+      });
+  REQUIRE(highest != wgrad.rungs.rend());
+  CHECK(highest->name == "cuda_optimized/conv2d_wgrad/implicit_gemm/mma");
+}
+
 TEST_CASE("the best rung of a layer, of a product, of a transform") {
   CHECK(best("conv2d", layer(8, 64, 56, 64, 3)) == "cpu_reference/conv2d/im2col_gemm_blocked");
   CHECK(best("conv2d", layer(1, 512, 7, 512, 3)) == "cpu_reference/conv2d/im2col_gemm_blocked");

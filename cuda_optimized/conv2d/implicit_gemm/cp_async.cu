@@ -1,7 +1,7 @@
 /// @file cp_async.cu
 /// @brief conv2d as a matrix product: the copies of two steps are in flight during the arithmetic.
 ///
-/// - Before: vectorized.cu
+/// - Before: warp_tiles.cu
 /// - After: mma_tf32.cu, split_k.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///

@@ -2,7 +2,7 @@
 /// @brief conv2d as a matrix product: nothing is decoded inside the loop over k.
 ///
 /// - Before: register_tile.cu
-/// - After: vectorized.cu
+/// - After: packed_weights.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** An element of the columns lies at an offset of its pixel plus an offset of its k,

@@ -1,111 +1,148 @@
 /// @file vectorized.cu
-/// @brief conv2d as a matrix product: packed weights, warp tiles, and vectors wherever they fit.
+/// @brief conv2d as a matrix product: 16-byte loads and stores wherever four floats are aligned.
 ///
-/// - Before: precomputed_offsets.cu
-/// - After: cp_async.cu
+/// - Before: packed_weights.cu
+/// - After: warp_tiles.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The weights are constant. A block needs them as rows along m, but they lie in
-/// memory as rows along k. A small kernel turns them once, instead of every block again and again,
-/// and pads them with zeros to whole tiles. Then a thread copies two float4 a step, without a test
-/// and without a transposition.
+/// **The idea.** An instruction that loads 16 bytes occupies one issue slot, as one that loads 4
+/// does. Rows of packed weights begin at multiples of 16 bytes, so a thread copies them as float4.
+/// The eight values that a thread reads from a row of a tile are two float4
+/// (gemm/shared/thread_tile.cuh, the inner loop of the rungs from here on). Four neighbouring sums
+/// of a row are one float4 of y, where P * Q is a multiple of four and y is aligned:
 ///
-///     weights [m][k]  ->  packed [k][m, rounded up]        tile of weights: 16 rows of 128 floats,
-///                                                          as they lie in memory
+///     weights   global -> shared      float4     rows along m, padded to whole tiles
+///     x         global -> shared      float      with taps and padding, rows begin anywhere
+///     tiles     shared -> registers   float4     two for each operand and step of k
+///     y         registers -> global   float4     or single floats, where P * Q is no multiple
 ///
-/// The gathered elements stay single floats: with taps and padding, a row of them begins anywhere.
-/// The sums of a warp form one rectangle (gemm/shared/thread_tile.cuh draws it), so that loads from
-/// shared memory are vectors, and so are stores to y, where P * Q is a multiple of four and y is
-/// aligned. Elsewhere the sums change places in shared memory, so that a warp stores 32 neighbours.
+/// The copies of weights now take so few instructions that a step of 16 k, instead of 8, pays:
+/// a block waits at half as many barriers.
 ///
-/// **Expect.** 1220 instructions for 1024 multiply-adds, 16 steps of k: 54 TFLOP/s at best on an
-/// H200, little more than before. But a tile now has room for 16 steps instead of 8, and a block
-/// waits half as often: with 80 % of the issue slots used, 43 TFLOP/s, 5.5 ms for B10
-/// (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each multiply-add.
+/// **Expect.** 1250 instructions for 1024 multiply-adds, 16 steps of k. With half as many barriers
+/// and 75 % of the issue slots used, 40 TFLOP/s on an H200, 5.9 ms for B10 (64x512x28x28, 512
+/// filters 3x3).
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace 4.5 + 4.5 / 4 = 5.625, the table; weights in vectors
 /// @expect loads_per_output.shared 144 * (1 + 1) / (4 * 4) + 9 / 16 = 18.5625, vectors; packing
 /// @expect bytes_per_lane.y.store 16
-/// @expect launches 3
-/// **Costs.** A second copy of the weights in the workspace, 9 MB for B10, and a launch to make it.
-/// Up to 128 registers a thread (two blocks of 256 an SM) or 168 (three of 128). Declines what
-/// precomputed_offsets.cu declines, and filters that have 2^31 weights once they are padded.
-/// **Try.** Let a thread's 8 x 8 sums be one square, as before: change row() and column() of
-/// gemm/shared/thread_tile.cuh. How many of a warp's loads meet the same bank?
+/// **Costs.** Stores of single floats where P * Q is no multiple of four (B7: 7 x 7 pixels): a warp
+/// then writes every fourth float of a line. Declines what packed_weights.cu
+/// declines.
+/// **Try.** Count the distinct float4 that a warp loads from each tile for one step of k. How many
+/// would a warp of 4 x 8 threads load?
 #include "core/conv2d_problem.hpp"
-#include "core/cuda/workspace_cutter.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/pack_weights.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/store_images.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/tap_table.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-using Large = gemm::ThreadTile<128, 128, 16>;
-using Half = gemm::ThreadTile<64, 128, 16>;
-using Small = gemm::ThreadTile<32, 32, 8, 4, 4>;
+constexpr int kTileK = 16;  ///< Steps of k a tile.
 
-/// x [N][C][H][W], table [depth], packed [groups][k_rows][padded_m].
-/// Grid m_tiles * n_tiles * groups, block T::kThreads.
+/// The sums of a block, kTileM filters x kTileN pixels, and of a thread, as
+/// gemm/shared/thread_tile.cuh divides them: each row of threads is as long as the tile.
+template <int kTileM_, int kTileN_, int kThread_, int kBlocks_,
+          class Base = gemm::ThreadTile<kTileM_, kTileN_, kTileK, kThread_, kThread_,
+                                        32 * kThread_ / kTileN_>>
+struct Tiles : Base {
+  using Base::Base, Base::kThreads;
+  static constexpr int kTileM = kTileM_, kTileN = kTileN_;
+  static constexpr int kThread = kThread_;  ///< kThread filters x kThread pixels
+  static constexpr int kBlocks = kBlocks_;  ///< Blocks that an SM must hold.
+  static constexpr int kLoadsM = kTileM * kTileK / 4 / kThreads;  ///< Of four floats.
+  static constexpr int kLoadsN = kTileN * kTileK / kThreads;      ///< Of one.
+  static_assert(kTileM * kTileK / 4 % kThreads == 0 && kTileN * kTileK % kThreads == 0);
+  static_assert(kThreads % kTileN == 0, "all elements that a thread gathers are of one pixel");
+};
+using Large = Tiles<128, 128, 8, 2>;
+using Half = Tiles<64, 128, 8, 3>;
+using Small = Tiles<32, 32, 4, 8>;
+
+/// x [N][C][H][W], packed [groups][k_rows][padded_m], bias [K] or null, y [N][K][P][Q].
+/// Grid: a block for each tile, block T::kThreads.
 template <class T>
-__global__ void __launch_bounds__(T::kThreads, T::kThreads == 128 ? 3 : 512 / T::kThreads)
+__global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     conv2d_implicit_gemm_vectorized(Conv2dProblem conv, PixelDivisions divide,
-                                    GatheredProduct product, StoreImages store, const float* x,
-                                    const TapEntry* table, const float* packed) {
-  constexpr int kFloatsA = T::kBlockK * T::kBlockM, kFloatsB = T::kBlockK * T::kBlockN;
-  constexpr int kFloatsStore = T::kThreads * T::kThreadN;
-  constexpr int kFloats = kFloatsA + kFloatsB > kFloatsStore ? kFloatsA + kFloatsB : kFloatsStore;
-  __shared__ float4 shared[kFloats / 4];
-  float* const w_tile = &shared[0].x;       // [k][m]
-  float* const x_tile = w_tile + kFloatsA;  // [k][n]
+                                    GatheredProduct product, const float* x, const float* packed,
+                                    const TapEntry* table, const float* bias, float* y) {
+  __shared__ __align__(16) float w_tile[kTileK][T::kTileM];  // [k][m], rows as they lie in memory
+  __shared__ __align__(16) float x_tile[kTileK][T::kTileN];  // [k][j]
 
+  const ProductSizes sizes(conv);
+  const auto block = TileOfBlock::find<T>(sizes);
   const int thread = static_cast<int>(threadIdx.x);
-  const auto m_tiles = static_cast<unsigned>(product.m_tiles);
-  const auto n_tiles = static_cast<unsigned>(product.n_tiles);
-  const BlockPlace place{static_cast<int>(blockIdx.x % m_tiles) * T::kBlockM,
-                         static_cast<int>(blockIdx.x / m_tiles % n_tiles) * T::kBlockN,
-                         static_cast<int>(blockIdx.x / m_tiles / n_tiles), 0};
-  const GatheredPixel pixel(conv, divide, place.n + thread % T::kBlockN);
-  const std::int64_t corner =
-      pixel.offset + std::int64_t{place.group} * product.channels * conv.H * conv.W;
-  const float* weights = packed + std::int64_t{place.group} * product.k_rows * product.padded_m +
-                         place.m;  // of the block's tiles
+  const GatheredPixel pixel(conv, divide,
+                            block.pixel + thread % T::kTileN);  // that this thread gathers for
 
-  constexpr int kFoursA = kFloatsA / 4 / T::kThreads, kLoadsB = kFloatsB / T::kThreads;
-  static_assert(T::kThreads % T::kBlockN == 0, "a thread gathers for one pixel");
+  const std::int64_t corner =
+      pixel.offset + std::int64_t{block.group} * (conv.C / conv.groups) * conv.H * conv.W;
+  const int first_filter = block.group * sizes.filters + block.filter;
+  const int filters = sizes.filters - block.filter;  // of the group, from that one on
+  const float* const weights = packed +
+                               std::int64_t{block.group} * product.k_rows * product.padded_m +
+                               block.filter;  // of the block's tiles
   const T tile(threadIdx.x);
-  float sums[T::kThreadM][T::kThreadN] = {};
-  for (int k0 = 0; k0 < product.k_rows; k0 += T::kBlockK) {
+  float sums[T::kThread][T::kThread] = {};
+  for (int k0 = 0; k0 < product.k_rows; k0 += kTileK) {
     // All loads, then all stores: a store waits for its load, and would hold up those behind it.
-    float4 w_loaded[kFoursA];
-    float x_loaded[kLoadsB];
+    float4 w_loaded[T::kLoadsM];
+    float x_loaded[T::kLoadsN];
 #pragma unroll
-    for (int e = 0; e < kFoursA; ++e) {
+    for (int e = 0; e < T::kLoadsM; ++e) {
       const int i = (thread + e * T::kThreads) * 4;
       w_loaded[e] = *reinterpret_cast<const float4*>(
-          weights + std::int64_t{k0 + i / T::kBlockM} * product.padded_m + i % T::kBlockM);
+          weights + std::int64_t{k0 + i / T::kTileM} * product.padded_m + i % T::kTileM);
     }
 #pragma unroll
-    for (int e = 0; e < kLoadsB; ++e) {
-      const TapEntry tap = table[k0 + thread / T::kBlockN + e * (T::kThreads / T::kBlockN)];
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const TapEntry tap = table[k0 + thread / T::kTileN + e * (T::kThreads / T::kTileN)];
       x_loaded[e] = pixel.has(tap) ? x[corner + tap.offset] : 0.0f;
     }
 #pragma unroll
-    for (int e = 0; e < kFoursA; ++e) {
-      *reinterpret_cast<float4*>(w_tile + (thread + e * T::kThreads) * 4) = w_loaded[e];
+    for (int e = 0; e < T::kLoadsM; ++e) {
+      const int i = (thread + e * T::kThreads) * 4;
+      *reinterpret_cast<float4*>(&w_tile[i / T::kTileM][i % T::kTileM]) = w_loaded[e];
     }
 #pragma unroll
-    for (int e = 0; e < kLoadsB; ++e) x_tile[thread + e * T::kThreads] = x_loaded[e];
+    for (int e = 0; e < T::kLoadsN; ++e) {
+      const int i = thread + e * T::kThreads;
+      x_tile[i / T::kTileN][i % T::kTileN] = x_loaded[e];
+    }
     __syncthreads();  // separates these stores from the loads below
-    tile.template multiply<T::kBlockM, T::kBlockN>(w_tile, x_tile, sums);
-    __syncthreads();  // separates these loads from the next step's stores, and the last one's from
-                      // those of store()
+    tile.template multiply<T::kTileM, T::kTileN>(w_tile[0], x_tile[0], sums);
+    __syncthreads();  // separates these loads from the next step's stores
   }
-  store.store(product, place, tile, sums, w_tile);
+  // Whether four pixels of a tile lie in one image, at a multiple of 16 bytes.
+  const bool fours =
+      sizes.image_pixels % 4 == 0 && reinterpret_cast<std::uintptr_t>(y) % sizeof(float4) == 0;
+#pragma unroll
+  for (int e = 0; e < T::kThread; ++e) {
+    const int j = block.pixel + tile.n + T::column(e);
+    if (j >= sizes.pixels) break;
+    const int n = divide.image.quotient(j), in_image = divide.image.remainder(j, n);
+#pragma unroll
+    for (int i = 0; i < T::kThread; ++i) {
+      const int m = tile.m + T::row(i);
+      if (m >= filters) break;
+      const int filter = first_filter + m;
+      const auto result = [&](int next) {
+        return activated(conv.activation, (bias ? bias[filter] : 0.0f) + sums[i][e + next]);
+      };
+      float* const plane = y + (std::int64_t{n} * conv.K + filter) * sizes.image_pixels;
+      if (!fours) {
+        plane[in_image] = result(0);
+      } else if (e % 4 == 0) {
+        reinterpret_cast<float4*>(plane)[in_image / 4] = {result(0), result(1), result(2),
+                                                          result(3)};
+      }
+    }
+  }
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -115,68 +152,42 @@ Declined supports(const Conv2dProblem& conv) {
                                std::int64_t{conv.R} * conv.S);
 }
 
-/// A type as a value.
-template <class T>
-struct Tag {
-  using Tile = T;
-};
-
-/// Calls body(Tag<T>, the product planned for T) for the tile T that suits the problem.
-template <class Body>
-auto with_tile(const Conv2dProblem& conv, const Body& body) {
-  const auto with = [&]<class T>(Tag<T> tag) {
-    return body(tag, planned<T>(forward_product(conv), true));
-  };
+/// The product in the tiles that suit it.
+GatheredProduct product_of(const Conv2dProblem& conv) {
   switch (shape_for(conv)) {
-    case TileShape::large: return with(Tag<Large>{});
-    case TileShape::half: return with(Tag<Half>{});
-    default: return with(Tag<Small>{});
+    case TileShape::large: return planned<Large>(forward_product(conv), true);
+    case TileShape::half: return planned<Half>(forward_product(conv), true);
+    default: return planned<Small>(forward_product(conv), true);
   }
 }
 
-/// The workspace, front to back.
-struct Workspace {
-  TapEntry* table;
-  float* packed;      ///< Weights.
-  std::size_t bytes;  ///< Of all.
-};
-
-/// @param begin  the workspace, or null to learn its size
-Workspace workspace_at(const Conv2dProblem& conv, const GatheredProduct& product,
-                       std::byte* begin) {
-  Workspace work{};
-  WorkspaceCutter cutter(begin);
-  work.table = cutter.take<TapEntry>(table_entries(conv));
-  work.packed = cutter.take<float>(product.packed_floats());
-  work.bytes = cutter.bytes();
-  return work;
+std::size_t workspace_bytes(const Conv2dProblem& conv) {
+  const auto floats = static_cast<std::size_t>(product_of(conv).packed_floats());
+  return tap_table_bytes(conv) + floats * sizeof(float);
 }
 
-std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  return with_tile(conv, [&](auto, const GatheredProduct& product) {
-    return workspace_at(conv, product, nullptr).bytes;
-  });
+/// Launches the kernel with these tiles.
+template <class T>
+void launch_with(const Conv2dProblem& conv, const Conv2dArrays& arrays, const TapEntry* table,
+                 const float* packed) {
+  launch(conv2d_implicit_gemm_vectorized<T>, {TileOfBlock::grid<T>(conv), dim3(T::kThreads)}, conv,
+         PixelDivisions(conv), product_of(conv), arrays.x, packed, table, arrays.bias, arrays.y);
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
-  with_tile(conv, [&](auto tag, const GatheredProduct& product) {
-    using T = typename decltype(tag)::Tile;
-    const Workspace work = workspace_at(conv, product, context.workspace_as<std::byte>());
-    launch_tap_table(conv, work.table);
-    launch_pack(product, arrays.weights, work.packed);
-    const StoreImages store(product, arrays.y, arrays.bias, conv.activation);
-    const std::int64_t blocks = std::int64_t{product.m_tiles} * product.n_tiles * product.groups;
-    launch(conv2d_implicit_gemm_vectorized<T>,
-           {dim3(static_cast<unsigned>(blocks)), dim3(T::kThreads)}, conv, PixelDivisions(conv),
-           product, store, arrays.x, static_cast<const TapEntry*>(work.table),
-           static_cast<const float*>(work.packed));
-  });
+  auto* table = context.workspace_as<TapEntry>();
+  auto* packed = reinterpret_cast<float*>(table + table_entries(conv));
+  launch_tap_table(conv, table);
+  launch_pack(product_of(conv), arrays.weights, packed);
+  switch (shape_for(conv)) {
+    case TileShape::large: return launch_with<Large>(conv, arrays, table, packed);
+    case TileShape::half: return launch_with<Half>(conv, arrays, table, packed);
+    case TileShape::small: return launch_with<Small>(conv, arrays, table, packed);
+  }
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  return with_tile(conv, [&](auto, const GatheredProduct& product) {
-    return text(in_words(shape_for(conv)), pixels_in_fours(product) ? ", pixels in fours" : "");
-  });
+  return text(in_words(shape_for(conv)), conv.P * conv.Q % 4 == 0 ? ", pixels in fours" : "");
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 /// @brief conv2d_wgrad: a block decodes each pixel once and copies elements to their final place.
 ///
 /// - Before: split_k.cu
-/// - After: mma_tf32.cu, winograd/3xtf32.cu
+/// - After: mma.cu, mma_tf32.cu, winograd/3xtf32.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** `cp.async` copies 4 bytes from global to any place in shared memory, without a

@@ -2,7 +2,6 @@
 /// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are shared evenly.
 ///
 /// - Before: cp_async.cu
-/// - After: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
 /// **The idea.** dw = dy^T * windows, summed over all pixels of all images. In NHWC both factors

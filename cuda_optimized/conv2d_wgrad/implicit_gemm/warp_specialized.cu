@@ -1,7 +1,7 @@
 /// @file warp_specialized.cu
 /// @brief conv2d_wgrad on Hopper in 16 bits: both factors are read across their rows.
 ///
-/// - Before: mma_tf32.cu
+/// - Before: mma.cu
 /// - After: hopper/halo_tile.cu, hopper/split_k_1x1.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///

@@ -18,9 +18,10 @@ inline constexpr int kMmaThreads = 128;  ///< Of a block: four warps.
 
 /// The sizes of a kernel: a block's tile of dw and a warp's, filters x taps and channels.
 struct MmaShape {
-  int M, N;            ///< of a block's tile
-  int warp_m, warp_n;  ///< of a warp's
-  int blocks;          ///< that an SM must hold
+  int M, N;             ///< of a block's tile
+  int warp_m, warp_n;   ///< of a warp's
+  int blocks;           ///< that an SM must hold
+  int step = kMmaStep;  ///< pixels between two barriers
 
   HOST_DEVICE constexpr int pitch_a() const { return M + 8; }  ///< floats from row to row:
   HOST_DEVICE constexpr int pitch_b() const { return N + 4; }  ///< see load_run()
@@ -127,7 +128,7 @@ inline MmaProduct product_with(const Conv2dProblem& conv, const MmaShape& shape)
   const int tiles_m = ceil_div(product.filters, shape.M);
   product.tiles_n = ceil_div(product.columns, shape.N);
   product.tiles = tiles_m * product.tiles_n * conv.groups;
-  product.steps = ceil_div(product.pixels, kMmaStep);
+  product.steps = ceil_div(product.pixels, shape.step);
   product.by_steps = FastDivision(std::max(1, product.steps));
   product.by_tiles_n = FastDivision(product.tiles_n);
   product.by_tiles_m = FastDivision(tiles_m);

@@ -346,8 +346,26 @@ planted_bug(taps_behind_the_last_one_gathered
   REPLACE [==[table[k] = {0, 0};]==]
   TEACHES "their weights are zero, so the sums are right: but in the padding they read what is not x")
 
-planted_bug(sums_of_a_warp_read_before_they_are_there
+planted_bug(packed_rows_without_their_padding
+  RUNG cuda_optimized/conv2d/implicit_gemm/packed_weights
+  FIND [==[* product.padded_m + i % T::kTileM];]==]
+  REPLACE [==[* sizes.filters + i % T::kTileM];]==]
+  TEACHES "rows of packed weights are as long as whole tiles: right where the filters fill these")
+
+planted_bug(four_pixels_of_two_images
   RUNG cuda_optimized/conv2d/implicit_gemm/vectorized
+  FIND [==[sizes.image_pixels % 4 == 0 && reinterpret_cast]==]
+  REPLACE [==[reinterpret_cast]==]
+  TEACHES "where the pixels of an image are no multiple of four, a vector begins at any address, and ends in the next image")
+
+planted_bug(sums_of_all_groups_in_the_first
+  RUNG cuda_optimized/conv2d/implicit_gemm/warp_tiles
+  FIND [==[place{block.filter, block.pixel, block.group, 0};]==]
+  REPLACE [==[place{block.filter, block.pixel, 0, 0};]==]
+  TEACHES "right without groups: where sums are stored is another place to forget them")
+
+planted_bug(sums_of_a_warp_read_before_they_are_there
+  RUNG cuda_optimized/conv2d/implicit_gemm/warp_tiles
   FILE cuda_optimized/conv2d/shared/implicit_gemm/store_images.cuh
   FIND [==[__syncwarp();  // separates these stores from the loads below]==]
   REPLACE [==[]==]

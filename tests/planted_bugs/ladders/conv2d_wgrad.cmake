@@ -71,6 +71,19 @@ planted_bug(splits_not_added
   REPLACE [==[sum += 0.0f * parts[split * count + i];]==]
   TEACHES "with one image there is one split, and the sum of one is right")
 
+planted_bug(half_copies_not_waited_for
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm/mma
+  FIND [==[ptx::cp_async_wait_group<kStages - 2>();]==]
+  REPLACE [==[ptx::cp_async_wait_group<kStages - 1>();]==]
+  TEACHES "a stage is multiplied before its copies have landed: groups without copies count, too")
+
+planted_bug(gradients_behind_the_last_pixel
+  RUNG cuda_optimized/conv2d_wgrad/implicit_gemm/mma
+  FILE cuda_optimized/conv2d_wgrad/shared/mma_half_copies.cuh
+  FIND [==[const int count = row < pixels_left ? filters_left - m : 0;]==]
+  REPLACE [==[const int count = filters_left - m;]==]
+  TEACHES "windows behind the last pixel are zeros, so dw may be right where db is not")
+
 planted_bug(steps_past_the_last_pixel
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm/mma_tf32
   FIND [==[end = min(begin + steps * kMmaStep, product.pixels);]==]

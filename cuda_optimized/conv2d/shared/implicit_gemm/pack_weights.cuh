@@ -1,6 +1,6 @@
 /// @file pack_weights.cuh
 /// @brief The weights of a gathered product as rows along its channels, padded to whole tiles;
-/// cuda_optimized/conv2d/implicit_gemm/vectorized.cu explains why.
+/// cuda_optimized/conv2d/implicit_gemm/packed_weights.cu explains why.
 #pragma once
 
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_product.cuh"
