@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <cuda_on_cpu/readable.hpp>
 #include <list>
 #include <map>
 #include <string>
@@ -129,10 +130,11 @@ class GuardedBuffer {
     return bytes_ == 0 || std::memcmp(now.data(), content.data(), bytes_) == 0;
   }
   /// See set_forbidden(). A guard band keeps what is written there for all to see; what is read
-  /// there shows only so, if nothing comes of it.
+  /// there shows only so, if nothing comes of it. Asynchronous copies are checked in every build.
   void forbid_guards(bool forbidden) const {
     set_forbidden(base_, before_, forbidden);
     set_forbidden(data() + bytes_, kGuardBytes, forbidden);
+    cuda_on_cpu::control::set_readable(forbidden ? data() : base_, forbidden ? bytes_ : total());
   }
   /// Empty, or which guard band was overwritten.
   std::string broken_guard() const {

@@ -30,8 +30,9 @@ struct RunOptions {
   /// Fills outputs, workspaces and guard bands with NaN first. Off only under a tool that looks for
   /// reads of unwritten memory, which the fill would hide.
   bool poison = true;
-  /// In a build with AddressSanitizer, a run on the CPU that touches a guard band ends the program:
-  /// so reads show of which nothing comes. Not for what strays on purpose.
+  /// On the CPU, an asynchronous copy that reads a guard band is the kernel's error, and in a build
+  /// with AddressSanitizer, whatever touches one ends the program: so reads show of which nothing
+  /// comes. Not for what strays on purpose.
   bool forbid_guards = false;
   /// Makes some rows of a rulebook's `coords` unusable: then a rung agrees if it refuses them with
   /// the reference's words. (Other ladders take sites for granted that a rulebook has checked.)

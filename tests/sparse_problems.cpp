@@ -65,6 +65,14 @@ std::vector<NamedSites> layer_cases(const std::string& ladder) {
                       channels});
       list.back().rungs = {"cuda_optimized/sparse_wgrad/split_k_wgmma"};
     }
+    // So many tiles of channels and taps that one part has all pairs of a tap: more steps than the
+    // ring has stages. The sites are so far apart that only the centre has pairs.
+    const SparseCase apart = case_where(book_of(kSubm, 1, {{16 * 100}}, {{31}}),
+                                        [](const Site& site) { return site.at[0] % 16 == 0; });
+    list.push_back({"long parts of the pairs", apart, kRows, Size::full, 0, Channels{2056, 8}});
+    list.back().once = true;
+    for (const char* const rung : {"split_k", "split_k_atomics", "split_k_mma"})
+      list.back().rungs.push_back(text("cuda_optimized/sparse_wgrad/", rung));
   }
   return list;
 }

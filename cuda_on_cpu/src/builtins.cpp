@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cuda_on_cpu/builtins.hpp>
+#include <string>
 
 #include "block_runner.hpp"
+#include "device_arena.hpp"
 #include "report_text.hpp"
 #include "watching.hpp"
 
@@ -83,6 +85,14 @@ void __pipeline_memcpy_async(void* shared_to, const void* global_from, std::size
   if (zfill > size_and_align) refuse("with more bytes to fill than to copy");
   if (misaligned(shared_to)) refuse("with a destination not aligned to the size");
   if (misaligned(global_from)) refuse("with a source not aligned to the size");
+  const DeviceArena& arena = DeviceArena::instance();
+  if (zfill < size_and_align && arena.contains(global_from) &&
+      !arena.is_readable(global_from, size_and_align - zfill)) {
+    runner.fail_thread(cudaErrorIllegalAddress,
+                       "calls __pipeline_memcpy_async at " + describe_site(site) + " to read " +
+                           std::to_string(size_and_align - zfill) + " bytes from " +
+                           arena.describe(global_from) + ".");
+  }
   detail::tell_watcher([&](inspect::Watcher& watcher) {
     watcher.copy_issued(shared_to, size_and_align, global_from, size_and_align - zfill, site);
   });

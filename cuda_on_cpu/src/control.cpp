@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cuda_on_cpu/control.hpp>
+#include <cuda_on_cpu/readable.hpp>
 #include <mutex>
 
 #include "device_arena.hpp"
@@ -100,6 +101,12 @@ std::vector<Allocation> live_allocations() {
   std::sort(list.begin(), list.end(),
             [](const Allocation& a, const Allocation& b) { return a.number < b.number; });
   return list;
+}
+
+void set_readable(const void* first, std::size_t bytes) {
+  DeviceArena& arena = DeviceArena::instance();
+  const DeviceArena::Lock lock(arena);
+  arena.set_readable(first, bytes);
 }
 
 Statistics statistics() { return {launches, blocks_run, threads_run, fiber_switches}; }

@@ -159,7 +159,8 @@ void* DeviceArena::allocate(std::size_t bytes, unsigned char fill) {
   if (extent_bytes >= kHugePage) {
     madvise(reinterpret_cast<void*>(extent), extent_bytes, MADV_HUGEPAGE);
   }
-  const Allocation a{extent + kGuard, bytes, extent, extent_bytes, ++count_};
+  const std::uintptr_t payload = extent + kGuard;
+  const Allocation a{payload, bytes, extent, extent_bytes, ++count_, payload, payload + bytes};
   sanitizer::unpoison(reinterpret_cast<void*>(extent), extent_bytes);
   fill_guard(a.extent, a.payload);
   fill_guard(a.payload + a.bytes, a.end());
@@ -197,6 +198,14 @@ const DeviceArena::Allocation* DeviceArena::find(const void* address) const {
 const DeviceArena::Allocation* DeviceArena::find_start(const void* address) const {
   const Allocation* const found = find(address);
   return found && found->payload == reinterpret_cast<std::uintptr_t>(address) ? found : nullptr;
+}
+
+void DeviceArena::set_readable(const void* address, std::size_t bytes) {
+  const Allocation* const found = find(address);
+  if (found == nullptr) return;
+  Allocation& allocation = live_.at(found->extent);
+  allocation.readable = reinterpret_cast<std::uintptr_t>(address);
+  allocation.readable_end = allocation.readable + bytes;
 }
 
 std::string DeviceArena::check_guards() {

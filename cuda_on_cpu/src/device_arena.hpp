@@ -29,6 +29,8 @@ class DeviceArena {
     std::uintptr_t extent;  ///< start of its pages
     std::size_t extent_bytes;
     std::uint64_t number;  ///< counted from 1
+    /// What asynchronous copies may read: the payload, or a part of it.
+    std::uintptr_t readable, readable_end;
     std::uintptr_t end() const { return extent + extent_bytes; }
   };
 
@@ -85,6 +87,16 @@ class DeviceArena {
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     return a >= begin_ && a < end_;
   }
+  /// Whether asynchronous copies may read the bytes from an address on: they lie in one live
+  /// allocation, in its readable part. Requires Access, which a launch has while its threads run.
+  bool is_readable(const void* address, std::size_t bytes) const {
+    const Allocation* const found = find(address);
+    const auto a = reinterpret_cast<std::uintptr_t>(address);
+    return found != nullptr && a >= found->readable && a + bytes <= found->readable_end;
+  }
+  /// Of the live allocation with this address, that part is readable from now on. Elsewhere it does
+  /// nothing. Requires a Lock.
+  void set_readable(const void* address, std::size_t bytes);
   /// "byte 12 of device allocation 3 (1024 bytes)" and the like, for any address in the range.
   std::string describe(const void* address) const;
 

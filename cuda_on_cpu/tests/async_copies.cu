@@ -42,6 +42,14 @@ __global__ void misaligned_copy(const float* in) {
   __pipeline_wait_prior(0);
 }
 
+__global__ void copy_behind(const float* in, int first, int zero_filled) {
+  __shared__ __align__(16) float tile[4];
+  const auto zeros = static_cast<std::size_t>(zero_filled);
+  __pipeline_memcpy_async(tile, in + first, 16, zeros);  // [behind]
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+}
+
 __global__ void copy_by_some_threads(const float* in, float* out, int copiers) {
   __shared__ float tile[256];
   const int i = static_cast<int>(threadIdx.x);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cuda_on_cpu/readable.hpp>
 #include <numeric>
 
 #include "kernels.hpp"
@@ -40,6 +41,26 @@ TEST_CASE("asynchronous copies must be aligned to their size") {
   DeviceArray<float> in(8);
   CHECK(launch(misaligned_copy, {1, 1}, in.data()) == cudaErrorMisalignedAddress);
   CHECK(report_names("misaligned_copy", "source", place_of("async_copies.cu", "misaligned")));
+}
+
+TEST_CASE("an asynchronous copy that reads outside an allocation is an error") {
+  const Defaults defaults;
+  DeviceArray<float> in(10);
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 4, 0) == cudaSuccess);
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 8, 8) == cudaSuccess);
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 12, 16) == cudaSuccess);
+  const std::string place = place_of("async_copies.cu", "behind");
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 8, 4) == cudaErrorIllegalAddress);
+  CHECK(report_names("copy_behind", "12 bytes", "byte 32 of device allocation", place));
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 12, 0) == cudaErrorIllegalAddress);
+  CHECK(report_names("copy_behind", "8 bytes after the end", place));
+  CHECK(launch(copy_behind, {1, 1}, in.data(), -4, 0) == cudaErrorIllegalAddress);
+  CHECK(report_names("copy_behind", "16 bytes before device allocation", place));
+  // A part of it.
+  cuda_on_cpu::control::set_readable(in.data() + 4, 16);
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 4, 0) == cudaSuccess);
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 0, 0) == cudaErrorIllegalAddress);
+  CHECK(launch(copy_behind, {1, 1}, in.data(), 8, 12) == cudaErrorIllegalAddress);
 }
 
 TEST_CASE("threads that copy nothing asynchronously may follow threads that did") {

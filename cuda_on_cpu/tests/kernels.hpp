@@ -72,6 +72,8 @@ __global__ void copy_asynchronously(const float* in, float* out);
 __global__ void zero_filled_copy(const float* in, float* out);
 __global__ void two_batches(const float* in, float* first, float* second);
 __global__ void misaligned_copy(const float* in);
+/// Copies 16 bytes, of which the last `zero_filled` are not read.
+__global__ void copy_behind(const float* in, int first, int zero_filled);
 /// The first `copiers` threads copy a float each, and all wait.
 __global__ void copy_by_some_threads(const float* in, float* out, int copiers);
 

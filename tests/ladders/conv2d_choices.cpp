@@ -219,6 +219,8 @@ std::vector<ConvTestProblem> choice_problems() {
   add("40 channels, 1024 pixels", P{.C = 40, .H = 32, .W = 32}, dgrad, true);
   add("as many products of padding as are taken", P{.H = 8, .W = 8, .R = 8, .S = 8},
       "conv2d_dgrad");
+  add("more products of padding than are taken, in four classes",
+      P{.H = 18, .W = 18, .R = 17, .S = 17, .stride = {2, 2}}, "conv2d_dgrad");
   add("weights that fit beside inputs one by one, but not in fours",
       P{.C = 179, .H = 1, .W = 16, .stride = {9, 9}}, "conv2d");
   add("columns in tiles of 192", P{.N = 1300, .C = 320, .H = 1, .W = 1}, wgrad, true);

@@ -21,7 +21,8 @@ class Judge:
         self.lock = threading.Lock()
         self.controls = collections.defaultdict(threading.Lock)
         # The program finds its libraries beside each other.
-        self.tests_stamp = digest(build / "tests/suite", build / "lib/libconvladder_checks.so", build / "lib/libconvladder_oracle.so")
+        libraries = [build / f"lib/libconvladder_{part}.so" for part in ("checks", "oracle", "cuda_on_cpu")]
+        self.tests_stamp = digest(build / "tests/suite", *libraries)
         self.stamps, self.symbols = {}, {}
         self.known = {}
         if results_file.is_file():
@@ -84,7 +85,7 @@ class Judge:
 
     def suites_beside(self, rung):
         """Doctest's suites that call rungs, beside those with two tests for each rung."""
-        suites = "limits,tile_maps"
+        suites = "limits,tile_maps,all rungs"
         if not self.quick:
             sparse = rung.ladder == "rulebook" or rung.ladder.startswith("sparse")
             suites += ",sparse,sparse pool" if sparse else ",defects"
