@@ -8,6 +8,11 @@ import torch
 
 
 # [layer]
+def memory_format(x):
+    """That of a tensor: gradients are computed in the one of the layer's input."""
+    return torch.contiguous_format if x.is_contiguous() else torch.channels_last
+
+
 class Conv2d(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w, pad):
@@ -17,7 +22,8 @@ class Conv2d(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dy):
-        (x, w), dy = ctx.saved_tensors, dy.contiguous()
+        x, w = ctx.saved_tensors
+        dy = dy.contiguous(memory_format=memory_format(x))
         dx = convladder.conv2d_dgrad(dy, w, x.shape, pad=ctx.pad)
         dw, _ = convladder.conv2d_wgrad(x, dy, w.shape[2:], pad=ctx.pad)
         return dx, dw, None  # nothing for pad

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes which rungs were fastest in the newest committed run: fastest.json, ladder -> rungs, the fastest first.
+"""Writes which rungs were fastest in the newest committed run: fastest.json, ladder -> rungs, the fastest first; and
+"measured" -> ladder -> how long each rung of a convolution took on each problem.
 
     fastest.py ROOT FILE
 
@@ -10,6 +11,7 @@ import collections
 import json
 import math
 import pathlib
+import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "docs"))
@@ -29,9 +31,36 @@ def fastest(rows):
             for ladder, rungs in logs.items()}
 
 
+def convolutions(root):
+    """The sizes of the benchmarks' convolutions by their names: N, C, H, W, K, R, S, pad, stride, groups."""
+    source = (root / "benchmarks" / "ladders" / "conv2d.cpp").read_text()
+    found = {name: [int(number) for number in sizes.split(",")]
+             for name, sizes in re.findall(r'\{"(\w+)", make\(([\d, ]+)\)', source)}
+    if not found:
+        raise SystemExit("benchmarks/ladders/conv2d.cpp: no problems found")
+    return {name: sizes + [1] * (10 - len(sizes)) for name, sizes in found.items()}
+
+
+def measured(rows, sizes):
+    """ladder -> [{sizes, type, layout, us: {rung: microseconds}}], the L2 warm. Numbers of 16 bits are one type: both take
+    the same time. TF32 allows float32's rungs, too."""
+    times = collections.defaultdict(dict)
+    for row in rows:
+        if row["l2"] != "warm" or row["problem"] not in sizes or not row["ladder"].startswith("conv2d"):
+            continue
+        kinds = {"fp32": ("fp32", "tf32"), "tf32": ("tf32",), "fp16": ("16 bits",), "bf16": ("16 bits",)}[row["dtype"]]
+        for kind in kinds:
+            times[row["ladder"], row["problem"], kind, row["layout"]][row["rung"]] = row["median_us"]
+    all_of = collections.defaultdict(list)
+    for (ladder, problem, kind, layout), of_rungs in times.items():
+        all_of[ladder].append({"sizes": sizes[problem], "type": kind, "layout": layout, "us": of_rungs})
+    return all_of
+
+
 def main():
     root, file = map(pathlib.Path, sys.argv[1:])
-    file.write_text(json.dumps(fastest(benchmark_run.newest_run(root)["rows"]), indent=1) + "\n")
+    rows = benchmark_run.newest_run(root)["rows"]
+    file.write_text(json.dumps({**fastest(rows), "measured": measured(rows, convolutions(root))}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ Where = Literal["auto", "cpu", "emulated", "gpu"]
 Number = Union[int, Sequence[int]]  # for all axes, or one each
 Pad = Union[Number, Literal["same"]]
 Precision = Literal["fp32", "tf32"]
+Layout = Literal["nchw", "nhwc"]
 
 class BadInput(ValueError):
     parameter: str
@@ -53,17 +54,18 @@ class Rulebook:
 def conv2d(x: Array, w: Array, bias: Optional[Array] = None, *, pad: Pad = 0, stride: Number = 1,
            dilation: Number = 1, groups: int = 1, activation: Optional[Literal["none", "relu"]] = None,
            dtype: Any = None, precision: Precision = "fp32", allow_transforms: bool = False,
-           rung: Optional[str] = None, where: Where = "auto") -> Array: ...
+           layout: Optional[Layout] = None, rung: Optional[str] = None, where: Where = "auto") -> Array: ...
 def conv2d_dgrad(dy: Array, w: Array, x_shape: Sequence[int], *, pad: Pad = 0, stride: Number = 1,
                  dilation: Number = 1, groups: int = 1, dtype: Any = None, precision: Precision = "fp32",
-                 allow_transforms: bool = False, rung: Optional[str] = None, where: Where = "auto") -> Array: ...
+                 allow_transforms: bool = False, layout: Optional[Layout] = None, rung: Optional[str] = None,
+                 where: Where = "auto") -> Array: ...
 def conv2d_transpose(x: Array, w: Array, bias: Optional[Array] = None, *, pad: Pad = 0, stride: Number = 1,
                      dilation: Number = 1, groups: int = 1, out_padding: Number = 0, dtype: Any = None,
-                     precision: Precision = "fp32", allow_transforms: bool = False, rung: Optional[str] = None,
-                     where: Where = "auto") -> Array: ...
+                     precision: Precision = "fp32", allow_transforms: bool = False,
+                     layout: Optional[Layout] = None, rung: Optional[str] = None, where: Where = "auto") -> Array: ...
 def conv2d_wgrad(x: Array, dy: Array, kernel: Number, *, pad: Pad = 0, stride: Number = 1, dilation: Number = 1,
                  groups: int = 1, dtype: Any = None, precision: Precision = "fp32", allow_transforms: bool = False,
-                 rung: Optional[str] = None, where: Where = "auto") -> Tuple[Array, Array]: ...
+                 layout: Optional[Layout] = None, rung: Optional[str] = None, where: Where = "auto") -> Tuple[Array, Array]: ...
 def im2col(x: Array, kernel: Number, *, pad: Pad = 0, stride: Number = 1, dilation: Number = 1,
            rung: Optional[str] = None, where: Where = "auto") -> Array: ...
 def col2im(col: Array, x_shape: Sequence[int], kernel: Number, *, pad: Pad = 0, stride: Number = 1,

@@ -142,6 +142,13 @@ def word(value):
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def one_of(name, value, words):
+    """The word, before the core sees it: other parameters depend on it. @raises BadInput"""
+    if value not in words:
+        raise refused(name, value, f"it must be one of {', '.join(words)}")
+    return value
+
+
 def flag(name, value):
     """@raises BadInput"""
     if not isinstance(value, (bool, numpy.bool_)):

@@ -5,7 +5,7 @@ import typing
 
 from . import _core
 from ._arguments import as_called, refused, shown, words
-from ._run import PLACES, Call, full_name, _table
+from ._run import PLACES, Call, full_name, in_memory, _table
 from ._tensors import to_host
 
 
@@ -59,7 +59,7 @@ def compare(function, *arguments, rungs=None, where=None, **options):
     """
     if not hasattr(function, "prepare"):
         raise refused("function", function, "it must be one of this module, such as convladder.conv2d")
-    call: Call = function.prepare(*arguments, **options)
+    call: Call = in_memory(function.prepare(*arguments, **options))
     call = dataclasses.replace(call, arrays={name: to_host(array) for name, array in call.arrays.items()})
     places = words("where", PLACES if where is None else where)
     for place in places:

@@ -2,7 +2,8 @@
 import functools
 
 from . import _core
-from ._arguments import as_called, each, flag, float_type, floats, integer, integers, padding, refused, word
+from ._arguments import as_called, each, flag, float_type, floats, integer, integers, one_of, padding, refused, word
+from ._layouts import laid_out, other_layout
 from ._run import Call, operation
 from ._tensors import complex_of_parts, has_complex_elements, parts_of
 
@@ -13,12 +14,12 @@ def _activation(name):
     return "none" if name is None else word(name)
 
 
-def _conv2d(x_shape, w_shape, sizes, pad, stride, dilation, groups, dtype, precision, bias=False, activation=None):
+def _conv2d(layout, x_shape, w_shape, sizes, pad, stride, dilation, groups, dtype, precision, bias=False, activation=None):
     """The problem of a convolution, from the shapes of x and w. @param sizes whose they are, see as_called()"""
     (N, C, H, W), (K, R, S) = x_shape, w_shape
     options = dict(pad=padding(pad, 2), stride=each("stride", stride, 2), dilation=each("dilation", dilation, 2),
                    groups=integer("groups", groups), bias=bias, activation=_activation(activation), dtype=dtype,
-                   precision=word(precision))
+                   precision=word(precision), layout=layout)
     with as_called(sizes=sizes):
         return _core.conv2d_problem(N=N, C=C, H=H, W=W, K=K, R=R, S=S, **options)
 
@@ -30,9 +31,23 @@ def _sizes(x, w, filters, arrays):
     return {**dict.fromkeys("nchw", x), **dict.fromkeys("krs", w), **dict.fromkeys("pq", filters), "shape": arrays}
 
 
+def _call(ladder, images, problem, sizes, dtype, precision, outputs, bias=None, transforms=False):
+    """@param problem makes it in a layout @param sizes N, C, H, W, K, R, S, stride, groups @param bias what is given, or None"""
+    made = problem(images.layout)
+    *sizes, stride, groups = sizes
+    kind = "16 bits" if dtype != "float32" else precision
+    arrays = {"weights" if name == "w" else name: array for name, array in images.arrays.items()}
+    if bias is not None:
+        arrays["bias"] = floats("bias", bias, (1,))
+    moved = frozenset("weights" if name == "w" else name for name in images.moved)
+    return Call(ladder, made, arrays, outputs, allow_transforms=transforms, names=_NAMES, layout=images.layout,
+                other=lambda: problem(other_layout(images.layout)), moved=moved, channels_last=images.channels_last,
+                weights=images.weights, sizes_of_problem=(*sizes, 0, max(each("stride", stride, 2)), groups), type=kind)
+
+
 @operation
 def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation=None, dtype=None,
-           precision="fp32", allow_transforms=False):
+           precision="fp32", allow_transforms=False, layout=None):
     """2-D convolution (cross-correlation, as in every deep learning library).
 
     x [N][C][H][W], w [K][C / groups][R][S] and bias [K] or None to y [N][K][P][Q].
@@ -44,33 +59,47 @@ def conv2d(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, activation
     of x and w where it is one of these, else float32.
     allow_transforms: whether, without `rung`, a rung of Winograd or of Fourier transforms may be chosen. Such a rung needs
     fewer multiplications, and its rounding errors are larger: they may exceed small values beside much larger ones.
+    layout: "nchw", which is what is said above, or "nhwc": x [N][H][W][C], w [K][R][S][C / groups], y [N][P][Q][K]. None:
+    "nchw"; but PyTorch's tensors may be channels_last, and so is y then. On a GPU such a convolution is computed in NHWC on
+    the tensors' memory, and weights that are not channels_last are converted. On the host it is computed in NCHW.
+    Without `rung`, the call is computed in the other layout where that is expected to be faster: x and w are converted, and
+    y is converted back. On a GPU, so are most convolutions in float16 or bfloat16 in NCHW, and in float32 in NHWC. y.rung
+    tells the rung.
     """
     dtype, transforms = float_type(dtype, x, w), flag("allow_transforms", allow_transforms)
-    x, w = floats("x", x, (4,)), floats("w", w, (4,))
-    K, _, R, S = w.shape
-    problem = _conv2d(x.shape, (K, R, S), _sizes("x", "w", "w", "pad"), pad, stride, dilation, groups, dtype, precision,
-                      bias is not None, activation)
-    arrays = {"x": x, "weights": w}
-    if bias is not None:
-        arrays["bias"] = floats("bias", bias, (1,))
-    return Call("conv2d", problem, arrays, ("y",), allow_transforms=transforms, names=_NAMES)
+    images = laid_out(layout, {"x": x}, w=w)
+    K, _, R, S = images.shape("w")
+
+    def problem(layout):
+        return _conv2d(layout, images.shape("x"), (K, R, S), _sizes("x", "w", "w", "pad"), pad, stride, dilation, groups,
+                       dtype, precision, bias is not None, activation)
+    return _call("conv2d", images, problem, (*images.shape("x"), K, R, S, stride, groups), dtype, precision, ("y",), bias,
+                 transforms)
 
 
 @operation
 def conv2d_dgrad(dy, w, x_shape, *, pad=0, stride=1, dilation=1, groups=1, dtype=None, precision="fp32",
-                 allow_transforms=False):
-    """The gradient of conv2d with respect to x: dy [N][K][P][Q] and w to dx, of `x_shape` (N, C, H, W)."""
+                 allow_transforms=False, layout=None):
+    """The gradient of conv2d with respect to x: dy [N][K][P][Q] and w to dx, of `x_shape` (N, C, H, W).
+
+    layout: as in conv2d. With "nhwc", dy is [N][P][Q][K], w is [K][R][S][C / groups], and x_shape is (N, H, W, C). Where dy
+    is PyTorch's channels_last, so is dx; x_shape is then (N, C, H, W).
+    """
     dtype, transforms = float_type(dtype, dy, w), flag("allow_transforms", allow_transforms)
-    dy, w = floats("dy", dy, (4,)), floats("w", w, (4,))
-    K, _, R, S = w.shape
-    problem = _conv2d(integers("x_shape", x_shape, (4,)), (K, R, S), _sizes("x_shape", "w", "x_shape", "x_shape"), pad,
-                      stride, dilation, groups, dtype, precision)
-    return Call("conv2d_dgrad", problem, {"dy": dy, "weights": w}, ("dx",), allow_transforms=transforms, names=_NAMES)
+    images = laid_out(layout, {"dy": dy}, w=w)
+    K, _, R, S = images.shape("w")
+    x_shape = images.given(integers("x_shape", x_shape, (4,)))
+
+    def problem(layout):
+        return _conv2d(layout, x_shape, (K, R, S), _sizes("x_shape", "w", "x_shape", "x_shape"), pad, stride, dilation,
+                       groups, dtype, precision)
+    return _call("conv2d_dgrad", images, problem, (*x_shape, K, R, S, stride, groups), dtype, precision, ("dx",),
+                 transforms=transforms)
 
 
 @operation
 def conv2d_transpose(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, out_padding=0, dtype=None,
-                     precision="fp32", allow_transforms=False):
+                     precision="fp32", allow_transforms=False, layout=None):
     """2-D transposed convolution ("deconvolution"), as torch.nn.functional.conv_transpose2d: the computation of conv2d_dgrad.
 
     x [N][C][H][W], w [C][K / groups][R][S] and bias [K] or None to y [N][K][P][Q], of height
@@ -78,10 +107,11 @@ def conv2d_transpose(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, 
     pad: what is cut off y, as in conv2d; "same": so much that y has (H * stride) x (W * stride) pixels.
     out_padding: more rows and columns at the bottom and right, one number or (h, w).
     The other parameters are conv2d's; but sums are rounded to dtype, then the bias is added in float32, and the result rounded.
+    With layout="nhwc", x is [N][H][W][C], w is [C][R][S][K / groups], and y is [N][P][Q][K].
     """
     dtype, transforms = float_type(dtype, x, w), flag("allow_transforms", allow_transforms)
-    x, w = floats("x", x, (4,)), floats("w", w, (4,))
-    (N, C, H, W), (w_C, group_K, R, S) = x.shape, w.shape
+    images = laid_out(layout, {"x": x}, w=w)
+    (N, C, H, W), (w_C, group_K, R, S) = images.shape("x"), images.shape("w")
     if w_C != C:
         raise _core.BadInput(f"w = filters of {w_C} input channels: x has {C}")
     groups = integer("groups", groups)
@@ -90,27 +120,33 @@ def conv2d_transpose(x, w, bias=None, *, pad=0, stride=1, dilation=1, groups=1, 
                    precision=word(precision))
     sizes = {**dict.fromkeys("nchw", "x"), **dict.fromkeys("krs", "w"), "shape": "pad"}
     K = group_K * min(max(1, groups), max(1, C))  # other groups are refused
-    with as_called({"out-padding": "out_padding"}, sizes):
-        problem = _core.conv2d_transpose_problem(N=N, C=C, H=H, W=W, K=K, R=R, S=S, **options)
-    arrays = {"x": x, "weights": w}
-    if bias is not None:
-        arrays["bias"] = floats("bias", bias, (1,))
-    return Call("conv2d_transpose", problem, arrays, ("y",), allow_transforms=transforms, names=_NAMES)
+
+    def problem(layout):
+        with as_called({"out-padding": "out_padding"}, sizes):
+            return _core.conv2d_transpose_problem(N=N, C=C, H=H, W=W, K=K, R=R, S=S, layout=layout, **options)
+    down, across = options["stride"]
+    return _call("conv2d_transpose", images, problem, (N, K, H * down, W * across, C, R, S, stride, groups), dtype, precision,
+                 ("y",), bias, transforms)
 
 
 @operation
 def conv2d_wgrad(x, dy, kernel, *, pad=0, stride=1, dilation=1, groups=1, dtype=None, precision="fp32",
-                 allow_transforms=False):
+                 allow_transforms=False, layout=None):
     """The gradients of conv2d with respect to w and bias: x and dy, for filters of `kernel` (R, S), to (dw, db).
 
     Both are float32 for every dtype.
+    layout: as in conv2d. With "nhwc", x is [N][H][W][C], dy is [N][P][Q][K], and dw is [K][R][S][C / groups]. Where x and dy
+    are PyTorch's channels_last, so is dw; one of them alone is refused.
     """
     dtype, transforms = float_type(dtype, x, dy), flag("allow_transforms", allow_transforms)
-    x, dy = floats("x", x, (4,)), floats("dy", dy, (4,))
+    images = laid_out(layout, {"x": x, "dy": dy})
     sizes = {**_sizes("x", "kernel", "kernel", "kernel"), "k": "dy"}
-    problem = _conv2d(x.shape, (dy.shape[1], *each("kernel", kernel, 2)), sizes, pad, stride, dilation, groups, dtype,
-                      precision)
-    return Call("conv2d_wgrad", problem, {"x": x, "dy": dy}, ("dw", "db"), allow_transforms=transforms)
+    filters = images.shape("dy")[1], *each("kernel", kernel, 2)
+
+    def problem(layout):
+        return _conv2d(layout, images.shape("x"), filters, sizes, pad, stride, dilation, groups, dtype, precision)
+    return _call("conv2d_wgrad", images, problem, (*images.shape("x"), *filters, stride, groups), dtype, precision,
+                 ("dw", "db"), transforms=transforms)
 
 
 def _columns(N, C, size, image, arrays, kernel, pad, stride, dilation):
@@ -182,13 +218,6 @@ def gemm(a, b, bias=None, *, transpose_a=False, transpose_b=False, activation=No
     return Call("gemm", problem, arrays, ("c",))
 
 
-def _one_of(name, value, words):
-    """The word, before the core sees it: other parameters depend on it. @raises BadInput"""
-    if value not in words:
-        raise refused(name, value, f"it must be one of {', '.join(words)}")
-    return value
-
-
 def _length_of_half(length, half):
     """The points of a line that has so many frequencies up to the middle. @raises BadInput"""
     even = max(1, 2 * (half - 1))
@@ -216,8 +245,8 @@ def fft(x, *, direction="forward", ring="complex", input=None,  # `input`: as ev
     modulo 2^17 - 1, whose transform is exact (docs/ladders/fft.md): there x has whole numbers from -2^24 to 2^24, each of
     which stands for its remainder.
     """
-    direction = _one_of("direction", word(direction), ("forward", "inverse"))
-    input = None if input is None else _one_of("input", word(input), ("complex", "real"))
+    direction = one_of("direction", word(direction), ("forward", "inverse"))
+    input = None if input is None else one_of("input", word(input), ("complex", "real"))
     is_complex, to_real = has_complex_elements(x), (direction, input) == ("inverse", "real")
     if is_complex:
         if input == "real" and not to_real:

@@ -4,6 +4,7 @@ import difflib
 import functools
 import inspect
 import json
+import math
 import pathlib
 import sys
 import typing
@@ -13,7 +14,8 @@ import numpy
 
 from . import _core
 from ._arguments import as_called, shown, word
-from ._tensors import element_type, framework_of, is_torch, like_torch, on_gpu, to_host
+from ._layouts import contiguous_weights, in_layout, other_layout
+from ._tensors import (contiguous, element_type, framework_of, is_torch, like_torch, on_gpu, to_host, with_marks)
 
 
 class Result(numpy.ndarray):
@@ -48,6 +50,13 @@ class Call:
     names: dict = dataclasses.field(default_factory=dict)  # the caller's of arrays that are called otherwise
     sizes: dict = dataclasses.field(default_factory=dict)  # the caller's parameters behind what else errors name
     returned: typing.Callable = lambda array: array  # what becomes of each output
+    layout: typing.Optional[str] = None  # of its images, if it has any
+    other: typing.Optional[typing.Callable] = None  # makes the problem of the other layout
+    moved: frozenset = frozenset()  # the names of arrays whose memory is in the other layout
+    channels_last: bool = False  # whether images are returned so, under the shape NCHW
+    weights: typing.Any = None  # as the caller has them
+    sizes_of_problem: tuple = ()  # of a convolution: N, C, H, W, K, R, S, pad, stride, groups
+    type: str = ""  # of its products: "fp32", "tf32" or "16 bits"
 
     @functools.cached_property
     def on_gpu(self):
@@ -135,6 +144,138 @@ def full_name(ladder, name, where="auto"):
     return names[0]
 
 
+def _features(N, C, H, W, K, R, S, pad, stride, groups):
+    """What says which rung is fast, on scales where 1 is a difference."""
+    return (math.log2(C / groups), math.log2(K / groups), math.log2(max(1, N * H * W)) / 2, math.log2(R * S),
+            float(stride > 1), 8.0 * (groups == C > 1))
+
+
+def _conversion_us(N, C, H, W, K, R, S, pad, stride, groups, bytes_each):
+    """How long it takes to convert the images of a convolution: two launches, and its bytes through memory twice."""
+    return 8 + 2 * bytes_each * N * H * W * (C + K / stride**2) / 3e6
+
+
+@functools.cache
+def _measured_problems(ladder, kind):
+    """[(sizes, features, [(layout, rung, microseconds)])] of the problems on which the ladder was measured."""
+    problems = {}
+    for row in _fastest()["measured"].get(SERVED_BY.get(ladder, ladder), []):
+        if row["type"] == kind:
+            problems.setdefault(tuple(row["sizes"]), []).extend((row["layout"], *each) for each in row["us"].items())
+    return [(sizes, _features(*sizes), rows) for sizes, rows in problems.items()]
+
+
+def by_measurements(call, where):
+    """[(layout, rung)] of both layouts, the best first: by the times on the measured problem that is the most like the
+    call's, the time for converting the images with them; then by those on the next one."""
+    if not call.type:
+        return []
+    mine, ordered = _features(*call.sizes_of_problem), []
+    there = {row["name"] for row in _table() if row["ladder"] == call.ladder and where in row["where"] and
+             (call.allow_transforms or not row["transforms"])}
+    for sizes, features, rows in _measured_problems(call.ladder, call.type):
+        distance = sum(abs(a - b) for a, b in zip(mine, features))
+        moved = _conversion_us(*sizes, bytes_each=2 if call.type == "16 bits" else 4)
+        ordered += [(distance, us + moved * (layout != call.layout), layout, rung) for layout, rung, us in rows if rung in there]
+    return list(dict.fromkeys((layout, rung) for _, _, layout, rung in sorted(ordered)))
+
+
+_found = {}  # of problems in images, which say all of themselves in their text
+
+
+def _kept(compute):
+    """Keeps what is computed for a call on images and a place."""
+
+    @functools.wraps(compute)
+    def kept(call, where):
+        if call.other is None:
+            return compute(call, where)
+        key = compute.__name__, call.ladder, where, str(call.problem), call.allow_transforms
+        if key not in _found:
+            if len(_found) >= 4096:
+                _found.clear()
+            _found[key] = compute(call, where)
+        return _found[key]
+
+    return kept
+
+
+@_kept
+def first_that_takes(call, where):
+    """The best rung that takes the call's problem there; None if none does."""
+    names = candidates(call.ladder, where, call.problem, call.allow_transforms)
+    if where == "gpu":
+        names = [rung for layout, rung in by_measurements(call, where) if layout == call.layout] + names
+    return next((name for name in names if _core.declines(call.ladder, name, where, call.problem) is None), None)
+
+
+@functools.cache
+def _is_naive(rung):
+    """Whether it computes a convolution as it is defined."""
+    return rung.startswith("cuda_naive/") or next(row["kind"] for row in _table() if row["name"] == rung) == "start"
+
+
+def in_other_layout(call):
+    """The same call, computed in the other layout: its images are converted, and what it returns is converted back.
+    @raises BadInput if its arrays do not fit one another"""
+    _core.require_shapes(call.ladder, call.problem, {name: list(array.shape) for name, array in call.arrays.items()})
+    layout = other_layout(call.layout)
+    images = {name for name, array in call.arrays.items() if array.ndim == 4}
+    arrays = {name: in_layout(array, layout) if name in images else array for name, array in call.arrays.items()}
+    return dataclasses.replace(call, problem=call.other(), arrays=arrays, layout=layout, moved=call.moved ^ images)
+
+
+@_kept
+def best_layout(call, where):
+    """The layout whose best rung is expected to be the fastest. Where nothing was measured, it is the other one than the
+    call's if that has a rung, and the call's has none but naive ones."""
+    problems = {call.layout: call.problem, other_layout(call.layout): call.other()}
+    if where == "gpu":
+        for layout, rung in by_measurements(call, where):
+            if _core.declines(call.ladder, rung, where, problems[layout]) is None:
+                return layout
+    name = first_that_takes(call, where)
+    if name is not None and not _is_naive(name):
+        return call.layout
+    there = first_that_takes(in_other_layout(call), where)
+    return call.layout if there is None or (name is not None and _is_naive(there)) else other_layout(call.layout)
+
+
+def in_best_layout(call, rung, where):
+    """The call, or in_other_layout(). NCHW is kept where the rungs do not run on a GPU."""
+    if rung is not None or call.other is None:
+        return call
+    where = "gpu" if call.on_gpu else place(call.ladder, word(where))
+    if (call.layout == "nchw" and where != "gpu") or best_layout(call, where) == call.layout:
+        return call
+    return in_other_layout(call)
+
+
+def in_memory(call):
+    """The call with its arrays contiguous in its layout: copies of those whose memory is in the other one."""
+    if not call.moved:
+        return call
+    arrays = dict(call.arrays)
+    for name in call.moved:
+        arrays[name] = contiguous_weights(call.weights, arrays[name]) if name == "weights" else contiguous(arrays[name])
+    return dataclasses.replace(call, arrays=arrays, moved=frozenset())
+
+
+def as_given(outputs, call, computed):
+    """The outputs of the call `computed`, which may be in the other layout, as `call` returns them."""
+    for name, array in outputs.items():
+        if array.ndim != 4:
+            continue
+        result = array
+        if computed.layout != call.layout:
+            result = contiguous(in_layout(result, call.layout))
+        if call.channels_last and call.layout == "nhwc":
+            result = in_layout(result, "nchw")
+        if result is not array:
+            outputs[name] = with_marks(result, array)
+    return outputs
+
+
 def choose(call, rung, where):
     """(rung, where) of a call."""
     where = word(where)
@@ -151,12 +292,11 @@ def choose(call, rung, where):
             where = "gpu" if "gpu" in places else places[0] if places else "cpu"
         return rung, where
     where = place(call.ladder, where)
+    if name := first_that_takes(call, where):
+        return name, where
     names = candidates(call.ladder, where, call.problem, call.allow_transforms)
     if not names:
         raise _core.BadInput(f"where = {where!r}: {call.ladder} has no rung there")
-    for name in names:
-        if _core.declines(call.ladder, name, where, call.problem) is None:
-            return name, where
     why = _core.declines(call.ladder, names[-1], where, call.problem)
     raise _core.UnsupportedProblem(f"no rung takes {call.problem}; {names[-1]}: {why}")
 
@@ -189,7 +329,9 @@ def run_in_place(call, rung, framework, where="gpu"):
 def run(call, rung=None, where="auto"):
     """The outputs by name."""
     with as_called(call.names, call.sizes):
-        return _run(call, *choose(call, rung, where))
+        computed = in_best_layout(call, rung, where)
+        outputs = _run(in_memory(computed), *choose(computed, rung, where))
+        return outputs if call.layout is None else as_given(outputs, call, computed)
 
 
 def _run(call, rung, where):
@@ -213,7 +355,7 @@ def operation(prepare):
         values = tuple(call.returned(outputs[name]) for name in call.outputs)
         torchs = "torch" in sys.modules and [each for each in (*arguments, *options.values()) if is_torch(each)]
         if torchs and not call.on_gpu:
-            values = tuple(like_torch(value, element_type(torchs[0])) for value in values)
+            values = tuple(like_torch(value, element_type(torchs[0]), call.channels_last) for value in values)
         return values[0] if len(values) == 1 else values
 
     parameters = inspect.signature(prepare)

@@ -63,6 +63,27 @@ def is_torch(array):
     return type(array).__module__.partition(".")[0] == "torch"
 
 
+def transposed(array, axes):
+    """A view of an array of any library with its axes in another order."""
+    return array.permute(axes) if is_torch(array) else array.transpose(axes)
+
+
+def contiguous(array):
+    """It with its elements side by side: a copy where they are not. JAX's always are."""
+    if is_torch(array):
+        return array.contiguous()
+    if hasattr(array, "flags") and not array.flags.c_contiguous:
+        return array.copy(order="C")
+    return array
+
+
+def with_marks(array, source):
+    """It with the attributes of another result of PyTorch's: NumPy's Result keeps its own."""
+    if is_torch(array):
+        vars(array).update(vars(source))
+    return array
+
+
 class Torch:
     """PyTorch's tensors, on its current stream."""
 
@@ -143,11 +164,13 @@ def to_host(array):
     return array.astype(numpy.float32) if element_type(array) == "bfloat16" else array
 
 
-def like_torch(array, dtype):
-    """A NumPy array as a tensor of PyTorch on the host, of its memory."""
+def like_torch(array, dtype, channels_last=False):
+    """A NumPy array as a tensor of PyTorch on the host, of its memory. @param channels_last copies images into it"""
     import torch
     tensor = torch.from_numpy(numpy.asarray(array))
     if dtype == "bfloat16":
         tensor = tensor.to(torch.bfloat16)
+    if channels_last and tensor.ndim == 4:
+        tensor = tensor.contiguous(memory_format=torch.channels_last)
     tensor.rung, tensor.where, tensor.milliseconds = array.rung, array.where, array.milliseconds
     return tensor

@@ -6,6 +6,8 @@
 #include <memory>
 #include <utility>
 
+#include "oracle/memory_order.hpp"
+
 namespace nb = nanobind;
 
 namespace convladder::python {
@@ -33,6 +35,35 @@ void require_shape(const ArraySpec& spec, const Shape& shape) {
   if (shape == spec.shape) return;  // without the texts: this is part of each call
   require(false, spec.name, text("shape ", to_string(shape)),
           text("the problem has ", to_string(spec.shape)));
+}
+
+Shape shape_in_memory(const ArraySpec& spec) {
+  if (spec.order.view.empty()) return spec.shape;
+  Shape shape;
+  for (const int axis : spec.order.axes)
+    shape.push_back(spec.order.view[static_cast<std::size_t>(axis)]);
+  return shape;
+}
+
+void require_shape_in_memory(const ArraySpec& spec, const Shape& shape) {
+  const Shape wanted = shape_in_memory(spec);
+  if (shape == wanted) return;
+  std::string axes;
+  if (spec.order.view == spec.shape)
+    for (const int axis : spec.order.axes) axes += spec.axes[static_cast<std::size_t>(axis)];
+  require(false, spec.name, text("shape ", to_string(shape)),
+          text("the problem has ", to_string(wanted), axes.empty() ? "" : " (" + axes + ")"));
+}
+
+Array from_caller(const ArraySpec& spec, Array array) {
+  require_shape_in_memory(spec, array.shape());
+  if (spec.order.view.empty()) return array;
+  return from_memory(array.reshaped(spec.shape), spec.order);
+}
+
+Array to_caller(const ArraySpec& spec, Array array) {
+  if (spec.order.view.empty()) return array;
+  return in_memory(array, spec.order).reshaped(shape_in_memory(spec));
 }
 
 Array copy_of(const std::string& name, const HostArray& array) {

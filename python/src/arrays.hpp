@@ -33,6 +33,19 @@ Shape shape_of(const nanobind::ndarray<Options...>& tensor) {
 /// Throws BadInput unless the shape of an array is that of `spec`.
 void require_shape(const ArraySpec& spec, const Shape& shape);
 
+/// The shape of an array as a caller passes it and gets it: that of its elements in memory. In the
+/// layout nhwc, x is [N][H][W][C].
+Shape shape_in_memory(const ArraySpec& spec);
+
+/// Throws BadInput unless a caller's array of that shape can be the array `spec`.
+void require_shape_in_memory(const ArraySpec& spec, const Shape& shape);
+
+/// The array `spec` of a caller's one, which has shape_in_memory(). @throws BadInput if it has not
+Array from_caller(const ArraySpec& spec, Array array);
+
+/// The way back.
+Array to_caller(const ArraySpec& spec, Array array);
+
 /// A copy. @param name for messages
 /// @throws BadInput unless its elements are of one of the types above
 Array copy_of(const std::string& name, const HostArray& array);

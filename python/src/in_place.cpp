@@ -54,12 +54,13 @@ void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
           text("it must lie where the rung runs (", name_of(where), ")"));
   require(tensor.device_id() == 0, spec.name, text("a tensor on GPU ", tensor.device_id()),
           "it must lie on GPU 0 (the variable CUDA_VISIBLE_DEVICES says which that is)");
-  require_shape(spec, shape_of(tensor));
+  require_shape_in_memory(spec, shape_of(tensor));
   const DType dtype = dtype_of(spec.name, tensor.dtype());
   require(dtype == spec.dtype, spec.name, name_of(dtype),
           text("the problem has ", name_of(spec.dtype)));
   require(contiguous(tensor), spec.name, "a view with gaps or with its axes exchanged",
-          "its elements must lie side by side (make it contiguous first)");
+          "its elements must lie side by side, as PyTorch's .contiguous() and "
+          "cupy.ascontiguousarray() make them");
   return const_cast<void*>(static_cast<const void*>(tensor.data()));
 }
 
@@ -95,9 +96,18 @@ std::vector<std::tuple<std::string, std::string, Shape>> outputs(const std::stri
   std::vector<std::tuple<std::string, std::string, Shape>> all;
   for (const ArraySpec& spec : ladder(ladder_name).signature(problem).outputs) {
     require_possible(spec);
-    all.emplace_back(spec.name, name_of(spec.dtype), spec.shape);
+    all.emplace_back(spec.name, name_of(spec.dtype), shape_in_memory(spec));
   }
   return all;
+}
+
+/// Throws BadInput unless a caller's arrays of these shapes can be the problem's inputs.
+void require_shapes(const std::string& ladder_name, const Problem& problem,
+                    const std::map<std::string, Shape>& shapes) {
+  for (const ArraySpec& spec : ladder(ladder_name).signature(problem).inputs) {
+    if (const auto found = shapes.find(spec.name); found != shapes.end())
+      require_shape_in_memory(spec, found->second);
+  }
 }
 
 std::size_t workspace_bytes(const std::string& ladder_name, const std::string& rung_name,
@@ -157,6 +167,7 @@ OwnTensor uploaded_form(const Rulebook& book, const std::string& ladder_name,
 void add_in_place(nb::module_& module) {
   module.def("run_in_place", &run_in_place, "ladder"_a, "rung"_a, "where"_a, "problem"_a,
              "inputs"_a, "outputs"_a, "workspace"_a, "stream"_a);
+  module.def("require_shapes", &require_shapes, "ladder"_a, "problem"_a, "shapes"_a);
   module.def("outputs", &outputs, "ladder"_a, "problem"_a);
   module.def("workspace_bytes", &workspace_bytes, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def("empty", &empty, "where"_a, "dtype"_a, "shape"_a);

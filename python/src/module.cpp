@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "arrays.hpp"
+#include "core/device.hpp"
 #include "core/error.hpp"
 #include "host_run.hpp"
 #include "in_place.hpp"
@@ -54,6 +55,18 @@ nb::list rungs() {
   return all;
 }
 
+/// Where rungs run: (place, the processor's or GPU's name, "") or, where none runs, (place, "",
+/// why).
+nb::list places() {
+  nb::list all;
+  for (const Where where : kEverywhere) {
+    const Device* const device = device_at(where);
+    all.append(nb::make_tuple(name_of(where), device == nullptr ? "" : device->name(),
+                              device == nullptr ? why_no_gpu() : ""));
+  }
+  return all;
+}
+
 /// Why a rung declines a problem there; None where it takes it.
 nb::object declines(const std::string& ladder_name, const std::string& rung_name,
                     const std::string& place, const Problem& problem) {
@@ -79,7 +92,8 @@ Arrays inputs_of(const Ladder& of, const Problem& problem, const Given& given,
   Arrays inputs;
   for (const ArraySpec& spec : signature.inputs) {
     if (const auto found = given.find(spec.name); found != given.end())
-      inputs.emplace(spec.name, as_input(spec, copy_of(spec.name, found->second)));
+      inputs.emplace(spec.name,
+                     as_input(spec, from_caller(spec, copy_of(spec.name, found->second))));
   }
   const nb::gil_scoped_release others_run;
   if (book != nullptr) inputs.merge(rulebook_inputs(*book, signature));
@@ -112,7 +126,10 @@ std::pair<nb::dict, double> run(const std::string& ladder_name, const std::strin
     done.outputs = canonical(problem, std::move(done.outputs));
   }
   nb::dict outputs;
-  for (auto& [name, array] : done.outputs) outputs[name.c_str()] = to_numpy(std::move(array));
+  for (const ArraySpec& spec : of.signature(problem).outputs) {
+    if (const auto found = done.outputs.find(spec.name); found != done.outputs.end())
+      outputs[spec.name.c_str()] = to_numpy(to_caller(spec, std::move(found->second)));
+  }
   return {outputs, done.milliseconds};
 }
 
@@ -185,6 +202,7 @@ where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
         return all;
       },
       "What rungs were called in earlier versions: their present names by the old ones.");
+  module.def("places", &python::places);
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def(
       "restricted_inputs",

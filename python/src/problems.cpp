@@ -57,6 +57,10 @@ DType dtype_named(const std::string& word) {
       "dtype", word, {{"float32", DType::f32}, {"float16", DType::f16}, {"bfloat16", DType::bf16}});
 }
 
+Layout layout_named(const std::string& word) {
+  return named<Layout>("layout", word, {{"nchw", Layout::nchw}, {"nhwc", Layout::nhwc}});
+}
+
 /// One number of several. @throws BadInput unless there are `count`
 void require_count(const std::string& parameter, const Numbers& numbers, std::size_t count) {
   require(numbers.size() == count, parameter, joined(numbers, ", "),
@@ -80,7 +84,7 @@ Problem conv2d_problem(int N, int C, int H, int W, int K, int R, int S,
                        const std::optional<Numbers>& pad, const Numbers& stride,
                        const Numbers& dilation, int groups, bool bias,
                        const std::string& activation, const std::string& dtype,
-                       const std::string& precision) {
+                       const std::string& precision, const std::string& layout) {
   Conv2dProblem problem{.N = N,
                         .C = C,
                         .H = H,
@@ -94,6 +98,7 @@ Problem conv2d_problem(int N, int C, int H, int W, int K, int R, int S,
                         .groups = groups,
                         .bias = bias,
                         .activation = activation_named(activation),
+                        .layout = layout_named(layout),
                         .dtype = dtype_named(dtype),
                         .precision = precision_named(precision)};
   if (!pad) problem.pad = same_padding(problem);
@@ -104,8 +109,8 @@ Problem conv2d_problem(int N, int C, int H, int W, int K, int R, int S,
 Problem conv2d_transpose_problem(int N, int C, int H, int W, int K, int R, int S,
                                  const std::optional<Numbers>& pad, const Numbers& stride,
                                  const Numbers& dilation, const Numbers& out_padding, int groups,
-                                 bool bias, const std::string& dtype,
-                                 const std::string& precision) {
+                                 bool bias, const std::string& dtype, const std::string& precision,
+                                 const std::string& layout) {
   return gradient_of(Conv2dTranspose{.N = N,
                                      .C = C,
                                      .H = H,
@@ -120,6 +125,7 @@ Problem conv2d_transpose_problem(int N, int C, int H, int W, int K, int R, int S
                                      .out_padding = step_of("out_padding", out_padding),
                                      .groups = groups,
                                      .bias = bias,
+                                     .layout = layout_named(layout),
                                      .dtype = dtype_named(dtype),
                                      .precision = precision_named(precision)});
 }
@@ -323,10 +329,10 @@ void add_problems(nb::module_& module) {
   });
   module.def("conv2d_problem", &conv2d_problem, "N"_a, "C"_a, "H"_a, "W"_a, "K"_a, "R"_a, "S"_a,
              "pad"_a.none(), "stride"_a, "dilation"_a, "groups"_a, "bias"_a, "activation"_a,
-             "dtype"_a, "precision"_a);
+             "dtype"_a, "precision"_a, "layout"_a);
   module.def("conv2d_transpose_problem", &conv2d_transpose_problem, "N"_a, "C"_a, "H"_a, "W"_a,
              "K"_a, "R"_a, "S"_a, "pad"_a.none(), "stride"_a, "dilation"_a, "out_padding"_a,
-             "groups"_a, "bias"_a, "dtype"_a, "precision"_a);
+             "groups"_a, "bias"_a, "dtype"_a, "precision"_a, "layout"_a);
   module.def("im2col_problem", &im2col_problem, "N"_a, "C"_a, "size"_a, "kernel"_a, "pad"_a.none(),
              "stride"_a, "dilation"_a);
   module.def("fft_problem", &fft_problem, "N"_a, "H"_a.none(), "L"_a, "direction"_a, "ring"_a,

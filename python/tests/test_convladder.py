@@ -14,11 +14,12 @@ import subprocess
 import sys
 import time
 import unittest
+import unittest.mock
 
 import convladder
 import numpy
 import scipy.signal
-from convladder import _run
+from convladder import _layouts, _run
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -609,6 +610,18 @@ print(convladder.gemm([[2.0]], [[3.0]])[0][0])  # others still run
         for word in convladder.rungs()[0]:
             self.assertIn(f"{word}: ", convladder.rungs.__doc__)
 
+    def test_the_module_says_where_it_runs_and_why(self):
+        done = subprocess.run([sys.executable, "-m", "convladder"], capture_output=True, text=True)
+        version, *places = done.stdout.splitlines()
+        self.assertEqual((done.returncode, done.stderr, version), (0, "", f"convladder {convladder.__version__}"))
+        self.assertEqual([line.split(":")[0] for line in places], list(_run.PLACES))
+        for line in places:
+            self.assertRegex(line, r"^\w+: +(\d+ rungs, on .+|not here: .+)$")
+
+    @unittest.skipUnless(sys.platform == "linux", "modules are in another format")
+    def test_the_module_uses_the_cpp_library_of_the_process(self):
+        self.assertIn(b"\0libstdc++.so.6\0", pathlib.Path(_run._core.__file__).read_bytes())
+
     def test_threads_do_not_meet(self):
         right = convladder.conv2d(self.x, self.w)
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
@@ -846,6 +859,276 @@ class InPlace(unittest.TestCase):
                               "cuda_naive/conv2d/direct", OfTheHost, "emulated")
 
 
+def nhwc(array):
+    """The same image with its channels innermost."""
+    return numpy.ascontiguousarray(array.transpose(0, 2, 3, 1))
+
+
+def nchw(array):
+    return array.transpose(0, 3, 1, 2)
+
+
+class Layouts(unittest.TestCase):
+    """Arrays in NHWC."""
+
+    @given(convolutions(), st.sampled_from([None, "float16"]), st.sampled_from(["cpu", "emulated"]))
+    def test_convolutions_and_gradients_are_those_of_nchw(self, problem, dtype, where):
+        x, w, bias, options = problem
+        told = dict(dtype=dtype, where=where, layout="nhwc", **options)
+        y = convladder.conv2d(nhwc(x), nhwc(w), bias, **told)
+        right = convladder.conv2d(x, w, bias, **options)
+        self.assertEqual((y.dtype, y.where), (dtype or "float32", where))
+        self.assertTrue(y.flags.c_contiguous)
+        numpy.testing.assert_array_equal(nchw(y), right.astype(y.dtype))
+        dy = whole_numbers(right.shape, 5)
+        dx = convladder.conv2d_dgrad(nhwc(dy), nhwc(w), nhwc(x).shape, **told)
+        numpy.testing.assert_array_equal(nchw(dx), convladder.conv2d_dgrad(dy, w, x.shape, **options).astype(dx.dtype))
+        dw, db = convladder.conv2d_wgrad(nhwc(x), nhwc(dy), w.shape[2:], **told)
+        rights = convladder.conv2d_wgrad(x, dy, w.shape[2:], **options)
+        numpy.testing.assert_array_equal(nchw(dw), rights[0])
+        numpy.testing.assert_array_equal(db, rights[1])
+
+    @given(st.integers(0, 2), st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.sampled_from(["cpu", "emulated"]))
+    def test_a_transposed_convolution_is_that_of_nchw(self, N, groups, stride, dilation, where):
+        x, w, bias = whole_numbers((N, 2 * groups, 4, 5), 1), whole_numbers((2 * groups, 3, 3, 2), 2), whole_numbers(3 * groups, 3)
+        options = dict(stride=stride, dilation=dilation, groups=groups)
+        y = convladder.conv2d_transpose(nhwc(x), nhwc(w), bias, layout="nhwc", where=where, **options)
+        numpy.testing.assert_array_equal(nchw(y), convladder.conv2d_transpose(x, w, bias, **options))
+
+    def test_rungs_for_nhwc_can_be_called(self):
+        x, w = whole_numbers((2, 9, 8, 16), 1), whole_numbers((16, 3, 3, 16), 2)
+        right = convladder.conv2d(nchw(x), nchw(w), pad=1)
+        for rung, precision in (("implicit_gemm/mma_tf32", "tf32"), ("direct", "fp32")):
+            where = "emulated" if "/" in rung else "cpu"
+            y = convladder.conv2d(x, w, pad=1, rung=rung, precision=precision, layout="nhwc", where=where)
+            self.assertTrue(y.rung.endswith(rung))
+            numpy.testing.assert_array_equal(nchw(y), right)
+        with self.assertRaisesRegex(convladder.UnsupportedProblem, "layout nchw only"):
+            convladder.conv2d(x, w, rung="direct/tiled", layout="nhwc")
+        table = convladder.compare(convladder.conv2d, x, w, pad=1, layout="nhwc", precision="tf32")
+        ran = [row for row in table if row.status == "ran"]
+        self.assertGreater(len(ran), 2)
+        self.assertEqual({row.max_error for row in ran}, {0})
+
+    def test_what_has_only_naive_rungs_is_computed_in_the_other_layout(self):
+        x, w = whole_numbers((2, 128, 6, 6), 1), whole_numbers((32, 128, 5, 5), 2)
+        self.assertNotIn("cuda_naive", convladder.conv2d(nhwc(x), nhwc(w), layout="nhwc", where="emulated").rung)
+        call = convladder.conv2d.prepare(x, w, dtype="float16")
+        self.assertIs(_run.in_best_layout(call, None, "emulated"), call)
+        self.assertIn("naive", _run.choose(call, None, "emulated")[0])
+        other = _run.in_other_layout(call)
+        self.assertNotIn("naive", _run.choose(other, None, "emulated")[0])
+        self.assertEqual((other.layout, other.moved), ("nhwc", {"x", "weights"}))
+        with unittest.mock.patch.object(_run, "place", lambda *_: "gpu"), unittest.mock.patch.object(_run, "_found", {}), \
+                unittest.mock.patch.object(_run, "first_that_takes", lambda call, _: "cuda_naive/conv2d/direct_16bit" if
+                                           call.layout == "nchw" else "cuda_optimized/conv2d/implicit_gemm/halo_tile"):
+            self.assertEqual(_run.in_best_layout(call, None, "gpu").layout, "nhwc")
+            self.assertIs(_run.in_best_layout(call, "direct_16bit", "gpu"), call)
+        outputs = _run._run(_run.in_memory(other), *_run.choose(other, None, "emulated"))
+        y = _run.as_given(outputs, call, other)["y"]
+        numpy.testing.assert_array_equal(y, convladder.conv2d(x, w).astype(numpy.float16))
+        self.assertTrue(y.flags.c_contiguous)
+        self.assertEqual((y.rung, y.where), (_run.choose(other, None, "emulated")[0], "emulated"))
+
+    def test_measured_times_say_which_rung_and_which_layout(self):
+        def first(shape, filters, precision, layout="nchw", **options):
+            x, w = (numpy.broadcast_to(numpy.float16(0) if precision == "16" else numpy.float32(0), each) for each in (shape, filters))
+            if layout == "nhwc":
+                x, w = x.transpose(0, 2, 3, 1), w.transpose(0, 2, 3, 1)
+            with unittest.mock.patch.object(_layouts, "floats", lambda name, array, *_: array):
+                call = convladder.conv2d.prepare(x, w, layout=layout, precision="tf32" if precision == "tf32" else "fp32", **options)
+            best = _run.by_measurements(call, "emulated")
+            self.assertEqual({layout for layout, _ in best}, {"nchw", "nhwc"})
+            return next((layout, rung.split("/", 2)[2]) for layout, rung in best if _run._core.declines(
+                "conv2d", rung, "emulated", call.problem if layout == call.layout else call.other()) is None)
+        many, few = ((32, 64, 56, 56), (64, 64, 3, 3)), ((1, 3, 600, 800), (3, 3, 3, 3))
+        for layout in ("nchw", "nhwc"):
+            self.assertEqual(first(*many, "16", layout, pad=1), ("nhwc", "implicit_gemm/halo_tile"))
+            self.assertEqual(first(*few, "16", layout, pad=1), ("nchw", "direct/mma"))
+            self.assertEqual(first(*many, "fp32", layout, pad=1), ("nchw", "implicit_gemm/cp_async"))
+            self.assertEqual(first(*many, "tf32", layout, pad=1)[0], "nhwc")
+            self.assertEqual(first((32, 256, 14, 14), (256, 1, 3, 3), "16", layout, groups=256)[0], "nhwc")
+
+    def test_wrong_shapes_are_refused_in_the_callers_layout(self):
+        x, w = whole_numbers((1, 6, 7, 4), 1), whole_numbers((5, 3, 3, 4), 2)
+        dy = whole_numbers((1, 4, 5, 5), 3)
+        for name, call in (("w", lambda: convladder.conv2d(x, w[..., :2], layout="nhwc")),
+                           ("w", lambda: convladder.conv2d(x, nchw(w), layout="nhwc")),
+                           ("x", lambda: convladder.conv2d(x[0], w, layout="nhwc")),
+                           ("layout", lambda: convladder.conv2d(x, w, layout="nhcw")),
+                           ("w", lambda: convladder.conv2d(x, w, layout="nchw")),
+                           ("dy", lambda: convladder.conv2d_dgrad(dy, w, (1, 6, 8, 4), layout="nhwc")),
+                           ("dy", lambda: convladder.conv2d_wgrad(x, dy[:, 1:], 3, layout="nhwc")),
+                           ("w", lambda: convladder.conv2d_transpose(x, w, layout="nhwc"))):
+            for where in ("cpu", "emulated"):
+                with self.subTest(name, where=where), self.assertRaises(convladder.BadInput) as caught:
+                    call()
+                self.assertEqual(caught.exception.parameter, name, str(caught.exception))
+        with self.assertRaisesRegex(convladder.BadInput, r"w = shape 5 x 3 x 3 x 2: the problem has 5 x 3 x 3 x 4 \(krsc\)"):
+            convladder.conv2d(x, w[..., :2], layout="nhwc")
+
+
+class OfTheHostsTorch(OfTheHost):
+    """PyTorch's tensors on the host in the place of a GPU's."""
+
+    @staticmethod
+    def empty(shape, dtype):
+        import torch
+        return torch.empty(tuple(shape), dtype=getattr(torch, dtype))
+
+    @staticmethod
+    def finished(tensor, rung):
+        tensor.rung, tensor.where = rung, "gpu"
+        return tensor
+
+
+@unittest.skipUnless(importlib.util.find_spec("torch"), "PyTorch is not installed")
+class ChannelsLast(unittest.TestCase):
+    """PyTorch's tensors in the memory format channels_last."""
+
+    def tensors(self, *shapes, dtype="float32"):
+        import torch
+        return [torch.tensor(whole_numbers(shape, seed)).to(getattr(torch, dtype)) for seed, shape in enumerate(shapes, 1)]
+
+    def last(self, tensor):
+        import torch
+        return tensor.contiguous(memory_format=torch.channels_last)
+
+    def as_on_a_gpu(self, function, *arguments, **options):
+        """What a call on a GPU returns; its rungs are emulated."""
+        import torch
+        there = lambda array: isinstance(array, torch.Tensor)  # noqa: E731
+        with unittest.mock.patch.object(_layouts, "on_gpu", there), \
+                unittest.mock.patch("convladder._arguments.on_gpu", there), \
+                unittest.mock.patch("torch.cuda.current_stream", lambda *_: unittest.mock.Mock(cuda_stream=0)), \
+                unittest.mock.patch("torch.cuda.is_current_stream_capturing", lambda: False):
+            call = function.prepare(*arguments, **options)
+            with _run.as_called(call.names, call.sizes):
+                computed = _run.in_best_layout(call, None, "emulated")
+            with _run.as_called(call.names, call.sizes):
+                name = _run.choose(computed, None, "emulated")[0]
+                outputs = _run.run_in_place(_run.in_memory(computed), name, OfTheHostsTorch, "emulated")
+            outputs = _run.as_given(outputs, call, computed)
+        return [outputs[name] for name in call.outputs]
+
+    def assert_is(self, found, right, channels_last):
+        import torch
+        self.assertTrue(torch.equal(found, right.to(found.dtype)))
+        if found.ndim == 4 and found.shape[1] > 1 and found.shape[2] * found.shape[3] > 1:
+            self.assertEqual(found.is_contiguous(memory_format=torch.channels_last), channels_last)
+            self.assertEqual(found.is_contiguous(), not channels_last)
+        self.assertTrue(found.rung)
+
+    def test_results_are_channels_last_where_images_are(self):
+        import torch
+        for dtype in ("float32", "float16", "bfloat16"):
+            for groups, stride, dilation in ((1, 1, 1), (2, 2, 1), (8, 1, 2)):
+                x, w, bias = self.tensors((2, 8, 11, 9), (16, 8 // groups, 3, 3), (16,), dtype=dtype)
+                options = dict(stride=stride, dilation=dilation, groups=groups)
+                right = torch.nn.functional.conv2d(x.float(), w.float(), bias.float(), padding=1, **options).requires_grad_()
+                dy, = self.tensors(right.shape, dtype=dtype)
+                double = [tensor.double().requires_grad_() for tensor in (x, w)]
+                y = torch.nn.functional.conv2d(*double, padding=1, **options)
+                rights = torch.autograd.grad(y, double, dy.double())
+                for way in (lambda f, *arguments, **more: self.as_on_a_gpu(f, *arguments, **more),
+                            lambda f, *arguments, **more: f(*arguments, **more)):
+                    for image in (x, self.last(x)):
+                        is_last = image is not x
+                        for filters in (w, self.last(w)):
+                            with self.subTest(dtype=dtype, groups=groups, is_last=is_last):
+                                as_list = lambda found: list(found) if isinstance(found, (list, tuple)) else [found]  # noqa: E731
+                                gradient = self.last(dy) if is_last else dy
+                                y, = as_list(way(convladder.conv2d, image, filters, bias.float(), pad=1, **options))
+                                self.assert_is(y, right, is_last)
+                                dx, = as_list(way(convladder.conv2d_dgrad, gradient, filters, x.shape, pad=1, **options))
+                                self.assert_is(dx, rights[0], is_last)
+                                dw, db = way(convladder.conv2d_wgrad, image, gradient, 3, pad=1, **options)
+                                self.assert_is(dw, rights[1], is_last)
+                                self.assert_is(db, dy.sum((0, 2, 3)), is_last)
+
+    def test_empty_batches_and_single_channels(self):
+        import torch
+        for shape in ((0, 4, 6, 5), (2, 1, 6, 5), (2, 4, 1, 1), (2, 1, 1, 1)):
+            x, w = self.tensors(shape, (3, shape[1], 3, 3))
+            right = torch.nn.functional.conv2d(x, w, padding=1)
+            for image in (x, self.last(x)):
+                for filters in (w, self.last(w)):
+                    with self.subTest(shape=shape, strides=(image.stride(), filters.stride())):
+                        y, = self.as_on_a_gpu(convladder.conv2d, image, filters, pad=1)
+                        self.assertTrue(torch.equal(y, right))
+                        self.assertTrue(torch.equal(convladder.conv2d(image, filters, pad=1), right))
+
+    def test_a_transposed_convolution(self):
+        import torch
+        x, w, bias = self.tensors((2, 4, 5, 6), (4, 3, 3, 3), (6,))
+        right = torch.nn.functional.conv_transpose2d(x, w, bias, stride=2, groups=2)
+        for way in (self.as_on_a_gpu, lambda f, *arguments, **options: [f(*arguments, **options)]):
+            y, = way(convladder.conv2d_transpose, self.last(x), w, bias, stride=2, groups=2)
+            self.assert_is(y, right, True)
+
+    def test_weights_are_converted_once(self):
+        import torch
+        x, w = self.tensors((1, 16, 6, 6), (16, 16, 3, 3), dtype="float16")
+        x = self.last(x)
+        first, = self.as_on_a_gpu(convladder.conv2d, x, w)
+        copy = _layouts._copies[id(w)][2]
+        self.as_on_a_gpu(convladder.conv2d, x, w)
+        self.assertIs(_layouts._copies[id(w)][2], copy)
+        w.mul_(2)
+        second, = self.as_on_a_gpu(convladder.conv2d, x, w)
+        self.assertTrue(bool((second == 2 * first).all()))
+        w.data = w.data.clone().zero_()
+        third, = self.as_on_a_gpu(convladder.conv2d, x, w)
+        self.assertFalse(third.any())
+        at = id(w)
+        del w
+        self.assertNotIn(at, _layouts._copies)
+        for options in ({}, {"layout": "nchw"}):  # nor does a graph of gradients keep them
+            w = torch.ones(16, 16, 3, 3, dtype=torch.float16, requires_grad=True)
+            call = unittest.mock.patch.object(_run, "in_best_layout", lambda call, *_: _run.in_other_layout(call))
+            with call:
+                self.as_on_a_gpu(convladder.conv2d, x.contiguous(), w, **options)
+            at = id(w)
+            self.assertIn(at, _layouts._copies)
+            del w
+            self.assertNotIn(at, _layouts._copies)
+
+    def test_what_is_neither_is_refused(self):
+        import torch
+        x, w, dy = self.tensors((1, 4, 8, 8), (4, 4, 3, 3), (1, 4, 6, 6))
+        last = self.last
+        cases = (("x", r"x.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x.transpose(2, 3), w)),
+                 ("x", r"x.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x[..., ::2], w)),
+                 ("x", r"x.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x[:, :1].expand(1, 4, 8, 8), w)),
+                 ("w", r"w.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x, w.transpose(2, 3))),
+                 ("x", "channels_last is taken without layout=", lambda: self.as_on_a_gpu(convladder.conv2d, last(x), w, layout="nchw")),
+                 ("x", r"x.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x.transpose(2, 3), w, layout="nhwc")),
+                 ("dy", r"dy.contiguous\(memory_format", lambda: self.as_on_a_gpu(convladder.conv2d_wgrad, last(x), dy, 3)),
+                 ("dy", r"dy.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d_wgrad, x, last(dy), 3)),
+                 ("dy", r"dy.contiguous\(\)", lambda: convladder.conv2d_wgrad(x, last(dy), 3)),
+                 ("w", "krsc", lambda: self.as_on_a_gpu(convladder.conv2d, last(x), w[:, :2].contiguous())))
+        for parameter, words, call in cases:
+            with self.subTest(parameter, words=words), self.assertRaisesRegex(convladder.BadInput, words) as caught:
+                call()
+            self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+        self.assertTrue(torch.equal(convladder.conv2d(x.transpose(2, 3), w), convladder.conv2d(x.transpose(2, 3).contiguous(), w)))
+
+    def test_layout_says_what_shapes_mean(self):
+        import torch
+        x, w = self.tensors((1, 4, 8, 9), (4, 4, 3, 3))
+        right = torch.nn.functional.conv2d(x, w)
+        given = [tensor.permute(0, 2, 3, 1).contiguous() for tensor in (x, w)]
+        for y in (convladder.conv2d(*given, layout="nhwc"), self.as_on_a_gpu(convladder.conv2d, *given, layout="nhwc")[0]):
+            self.assertTrue(y.is_contiguous())
+            self.assertTrue(torch.equal(y.permute(0, 3, 1, 2), right))
+
+    def test_imports_in_either_order(self):
+        for names in ("torch, convladder", "convladder, torch"):
+            script = f"import {names}; print(convladder.gemm([[2.0]], [[3.0]])[0][0])"
+            done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout), (0, "6.0\n"), done.stderr)
+
+
 def stub():
     """The annotations of every function's parameters, as __init__.pyi has them: function -> {parameter: annotation}."""
     path = pathlib.Path(convladder.__file__).parent / "__init__.pyi"
@@ -857,7 +1140,8 @@ def stub():
 def examples():
     """A call of every function in which every parameter has a value: function -> {parameter: value}."""
     x, w, dy = whole_numbers((2, 4, 6, 7), 1), whole_numbers((4, 2, 3, 3), 2), whole_numbers((2, 4, 6, 7), 3)
-    conv = dict(pad=1, stride=1, dilation=1, groups=2, dtype="float32", precision="fp32", allow_transforms=False)
+    conv = dict(pad=1, stride=1, dilation=1, groups=2, dtype="float32", precision="fp32", allow_transforms=False,
+                layout="nchw")
     windows = dict(kernel=(3, 3), pad=(0, 1, 2, 3), stride=1, dilation=1)
     coords = numpy.array([[0, 0, 0], [0, 1, 3], [1, 2, 2], [1, 3, 3]], numpy.int64)
     grid = dict(coords=coords, shape=(4, 5), batch=2)
@@ -948,7 +1232,7 @@ def wrong_values(name, annotation, right):
         values = (None, 3, "book", right.pairs)
     elif kind == "Any":  # a type of elements
         values = (3, "float99", numpy.int32, ["float32"], b"float32")
-    elif kind == "str" or kind == "Where" or kind == "Precision" or kind.startswith("Literal["):
+    elif kind == "str" or kind == "Where" or kind in ("Precision", "Layout") or kind.startswith("Literal["):
         values = (3, "nonsense", "", b"fp32", ["fp32"], object(), "\ud800", "a\0b", numpy.zeros(2))
     else:
         raise AssertionError(f"{name}: {annotation}: what must not be passed there?")

@@ -199,6 +199,207 @@ class PyTorch(unittest.TestCase):
         self.assertEqual([(row.status, row.max_error) for row in table], 2 * [("ran", 0)])
 
 
+def last(tensor):
+    return tensor.contiguous(memory_format=torch.channels_last)
+
+
+def is_last(tensor):
+    return tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
+
+
+class Layouts(unittest.TestCase):
+    """NCHW, channels_last, and what is computed in the other one."""
+
+    GEOMETRIES = (dict(), dict(stride=2), dict(dilation=2), dict(groups=2), dict(groups=4, stride=2), dict(groups=64))
+
+    def problem(self, dtype, N=4, C=64, K=64, groups=1, stride=1, dilation=1, seed=0):
+        """(x, w, bias, dy, options, what PyTorch makes of them in double precision: y, dx, dw, db)"""
+        x = whole_numbers(N, C, 29, 31, seed=seed, dtype=dtype)
+        w = whole_numbers(K, C // groups, 3, 3, seed=seed + 1, dtype=dtype)
+        bias = whole_numbers(K, seed=seed + 2)
+        options = dict(stride=stride, dilation=dilation, groups=groups)
+        double = [tensor.double().requires_grad_() for tensor in (x, w, bias)]
+        y = F.conv2d(*double, padding=1, **options)
+        dy = whole_numbers(*y.shape, seed=seed + 3, dtype=dtype)
+        return x, w, bias, dy, dict(pad=1, **options), [y.detach(), *torch.autograd.grad(y, double, dy.double())]
+
+    def assert_equal(self, found, right, channels_last, dtype):
+        self.assertEqual((found.shape, found.dtype, found.where), (right.shape, dtype, "gpu"))
+        if found.ndim == 4:
+            self.assertEqual(is_last(found), channels_last, found.stride())
+        error = (found.double() - right.to(dtype).double()).abs()  # one rounding, of sums that are exact
+        self.assertEqual(float(error.max()) if error.numel() else 0, 0, found.rung)
+
+    def assert_calls(self, problem, dtype, channels_last, weights_last, **more):
+        x, w, bias, dy, options, (y, dx, dw, db) = problem
+        options = {**options, **more}
+        if channels_last:
+            x, dy = last(x), last(dy)
+        w = last(w) if weights_last else w
+        self.assert_equal(convladder.conv2d(x, w, bias, **options), y, channels_last, dtype)
+        self.assert_equal(convladder.conv2d_dgrad(dy, w, x.shape, **options), dx, channels_last, dtype)
+        found = convladder.conv2d_wgrad(x, dy, 3, **options)
+        self.assert_equal(found[0], dw, channels_last and dw.shape[1] > 1, torch.float32)
+        self.assert_equal(found[1], db, False, torch.float32)
+
+    def test_convolutions_and_gradients(self):
+        for dtype in (torch.float32, torch.float16, torch.bfloat16):
+            for geometry in self.GEOMETRIES:
+                problem = self.problem(dtype, **geometry)
+                for channels_last in (False, True):
+                    for weights_last in (False, True):
+                        with self.subTest(dtype=dtype, channels_last=channels_last, weights_last=weights_last, **geometry):
+                            self.assert_calls(problem, dtype, channels_last, weights_last)
+
+    def test_tf32(self):
+        for geometry in self.GEOMETRIES:
+            problem = self.problem(torch.float32, **geometry)
+            for channels_last in (False, True):
+                with self.subTest(channels_last=channels_last, **geometry):
+                    self.assert_calls(problem, torch.float32, channels_last, False, precision="tf32")
+
+    def test_few_and_odd_channels(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            for C, K in ((1, 8), (3, 64), (5, 7), (24, 40)):
+                problem = self.problem(dtype, N=2, C=C, K=K)
+                x, w, bias, dy, options, (y, dx, dw, _) = problem
+                for image, gradient in ((x, dy), (last(x), last(dy))):
+                    with self.subTest(dtype=dtype, C=C, K=K, strides=image.stride()):
+                        for found, right, of in ((convladder.conv2d(image, w, bias, **options), y, dtype),
+                                                 (convladder.conv2d_dgrad(gradient, w, x.shape, **options), dx, dtype),
+                                                 (convladder.conv2d_wgrad(image, gradient, 3, **options)[0], dw, torch.float32)):
+                            self.assertTrue(torch.equal(found, right.to(of)), found.rung)
+
+    def test_an_empty_batch(self):
+        for dtype in (torch.float32, torch.bfloat16):
+            for order in (lambda tensor: tensor, last):
+                x, w = order(torch.empty(0, 16, 8, 9, dtype=dtype, device="cuda")), whole_numbers(24, 16, 3, 3, dtype=dtype)
+                y = convladder.conv2d(x, w, pad=1)
+                self.assertEqual((y.shape, y.dtype), ((0, 24, 8, 9), dtype))
+                self.assertEqual(convladder.conv2d_dgrad(y, w, x.shape, pad=1).shape, x.shape)
+                dw, db = convladder.conv2d_wgrad(x, y, 3, pad=1)
+                self.assertFalse(dw.any() or db.any())
+
+    def test_16_bits_in_nchw_are_computed_in_nhwc(self):
+        x, w = whole_numbers(32, 64, 56, 56, dtype=torch.bfloat16), whole_numbers(64, 64, 3, 3, seed=1, dtype=torch.bfloat16)
+        y = convladder.conv2d(x, w, pad=1)
+        self.assertNotIn("naive", y.rung)
+        with self.assertRaisesRegex(convladder.UnsupportedProblem, "nhwc"):
+            convladder.conv2d(x, w, pad=1, rung="implicit_gemm/halo_tile")
+        self.assertTrue(y.is_contiguous())
+        self.assertTrue(torch.equal(y, F.conv2d(x.float(), w.float(), padding=1).to(torch.bfloat16)))
+        z = convladder.conv2d(last(x), w, pad=1)
+        self.assertEqual(z.rung, y.rung)
+        self.assertTrue(torch.equal(z, y))
+
+    def test_float32_that_is_channels_last_is_computed_in_nchw(self):
+        x, w = whole_numbers(4, 64, 56, 56), whole_numbers(64, 64, 3, 3, seed=1)
+        y, z = convladder.conv2d(x, w, pad=1), convladder.conv2d(last(x), last(w), pad=1)
+        self.assertEqual(z.rung, y.rung)
+        self.assertTrue(is_last(z) and torch.equal(z, y))
+
+    def test_nothing_is_copied_of_images_that_are_channels_last(self):
+        x = last(whole_numbers(16, 64, 128, 128, dtype=torch.bfloat16))
+        w = whole_numbers(64, 64, 3, 3, seed=1, dtype=torch.bfloat16)
+        options = dict(pad=1, rung="implicit_gemm/halo_tile")
+        convladder.conv2d(x, w, **options)
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        y = convladder.conv2d(x, w, **options)
+        self.assertLess(torch.cuda.max_memory_allocated() - before, 1.5 * y.nbytes)
+
+    def test_weights_that_change_are_converted_again(self):
+        x, w = last(whole_numbers(2, 64, 20, 20, dtype=torch.float16)), whole_numbers(64, 64, 3, 3, seed=1, dtype=torch.float16)
+        first = convladder.conv2d(x, w)
+        self.assertTrue(torch.equal(convladder.conv2d(x, w), first))
+        w.neg_()
+        self.assertTrue(torch.equal(convladder.conv2d(x, w), -first))
+        with torch.no_grad():
+            w[0] = 0
+        self.assertFalse(convladder.conv2d(x, w)[:, 0].any())
+
+    def test_two_streams(self):
+        dtype = torch.bfloat16
+        x, w = (whole_numbers(*shape, seed=seed, dtype=dtype) for seed, shape in enumerate(((4, 64, 30, 30), (64, 64, 3, 3))))
+        right = F.conv2d(x.float(), w.float(), padding=1).to(dtype)
+        for order in (lambda tensor: tensor, last):
+            convladder.conv2d(order(x), w, pad=1)  # loads the kernels, which waits
+            torch.cuda.synchronize()
+            found = []
+            for _ in range(3):
+                for stream in (torch.cuda.Stream(), torch.cuda.Stream()):
+                    with torch.cuda.stream(stream):
+                        late = torch.zeros_like(order(x))
+                        torch.cuda._sleep(20_000_000)  # some 10 ms: a call that did not wait its turn would read zeros
+                        late.copy_(x)
+                        found.append(convladder.conv2d(late, w, pad=1))
+            torch.cuda.synchronize()
+            for y in found:
+                self.assertTrue(torch.equal(y, right))
+
+    def test_the_layer_learns_in_channels_last(self):
+        x, w = last(whole_numbers(2, 8, 16, 16)).requires_grad_(), whole_numbers(8, 8, 3, 3, seed=1).requires_grad_()
+        right = torch.autograd.grad(F.conv2d(x.double(), w.double(), padding=1).square().sum(), (x, w))
+        for found, gradient in zip(torch.autograd.grad(torch_layer.Conv2d.apply(x, w, 1).square().sum(), (x, w)), right):
+            self.assertTrue(torch.equal(found, gradient))
+
+    def test_a_transposed_convolution(self):
+        for dtype in (torch.float32, torch.float16):
+            x, w, bias = whole_numbers(2, 64, 9, 8, dtype=dtype), whole_numbers(64, 32, 3, 3, seed=1, dtype=dtype), whole_numbers(32, seed=2)
+            right = F.conv_transpose2d(x.double(), w.double(), stride=2, padding=1, output_padding=1).to(dtype)
+            right = (right.float() + bias[:, None, None]).to(dtype)
+            for image in (x, last(x)):
+                y = convladder.conv2d_transpose(image, w, bias, stride=2, pad=1, out_padding=1)
+                self.assertEqual(is_last(y), is_last(image))
+                self.assertTrue(torch.equal(y, right), y.rung)
+
+    def test_layout_says_what_shapes_mean(self):
+        x, w = whole_numbers(2, 20, 21, 64, dtype=torch.float16), whole_numbers(32, 3, 3, 64, seed=1, dtype=torch.float16)
+        y = convladder.conv2d(x, w, layout="nhwc")
+        right = F.conv2d(x.permute(0, 3, 1, 2).float(), w.permute(0, 3, 1, 2).float()).to(torch.float16)
+        self.assertTrue(y.is_contiguous() and torch.equal(y, right.permute(0, 2, 3, 1)))
+
+    def test_what_is_neither_is_refused(self):
+        x, w, dy = whole_numbers(1, 4, 8, 8), whole_numbers(4, 4, 3, 3, seed=1), whole_numbers(1, 4, 6, 6)
+        cases = (("x", r"x\.contiguous", lambda: convladder.conv2d(x.transpose(2, 3), w)),
+                 ("x", r"x\.contiguous", lambda: convladder.conv2d(x[..., ::2], w)),
+                 ("x", r"x\.contiguous", lambda: convladder.conv2d(x[:, :1].expand(1, 4, 8, 8), w)),
+                 ("w", r"w\.contiguous", lambda: convladder.conv2d(x, w.transpose(2, 3))),
+                 ("x", "channels_last is taken without layout=", lambda: convladder.conv2d(last(x), w, layout="nchw")),
+                 ("dy", r"dy\.contiguous\(memory_format", lambda: convladder.conv2d_wgrad(last(x), dy, 3)),
+                 ("dy", r"dy\.contiguous\(\)", lambda: convladder.conv2d_wgrad(x, last(dy), 3)),
+                 ("w", "an array on the host: x lies on a GPU", lambda: convladder.conv2d(last(x), w.cpu())),
+                 ("x", "an array on the host: w lies on a GPU", lambda: convladder.conv2d(x.cpu(), w)),
+                 ("bias", "an array on the host", lambda: convladder.conv2d(last(x), w, numpy.zeros(4, numpy.float32))),
+                 ("w", "krsc", lambda: convladder.conv2d(last(x), w[:, :2].contiguous())),
+                 ("w", "float16", lambda: convladder.conv2d(last(x), w.half())),
+                 ("a", "contiguous", lambda: convladder.gemm(x[0, 0].T, x[0, 1])))
+        for parameter, words, call in cases:
+            with self.subTest(parameter, words=words), self.assertRaisesRegex(convladder.BadInput, words) as caught:
+                call()
+            self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+
+    @unittest.skipUnless(importlib.util.find_spec("torch") and torch.cuda.device_count() > 1, "one GPU")
+    def test_another_gpu_is_refused(self):
+        x, w = whole_numbers(1, 4, 8, 8), whole_numbers(4, 4, 3, 3, seed=1)
+        for parameter, call in (("x", lambda: convladder.conv2d(x.to("cuda:1"), w.to("cuda:1"))),
+                                ("w", lambda: convladder.conv2d(last(x), w.to("cuda:1")))):
+            with self.assertRaisesRegex(convladder.BadInput, "GPU 1: it must lie on GPU 0") as caught:
+                call()
+            self.assertEqual(caught.exception.parameter, parameter)
+
+    def test_numpys_arrays_go_the_same_way(self):
+        x, w = (whole_numbers(*shape, seed=seed).cpu().numpy() for seed, shape in enumerate(((2, 64, 20, 21), (64, 64, 3, 3))))
+        right = convladder.conv2d(x, w, where="cpu")
+        for dtype in ("float32", "float16"):
+            y = convladder.conv2d(x, w, dtype=dtype, where="gpu")
+            z = convladder.conv2d(x.transpose(0, 2, 3, 1), w.transpose(0, 2, 3, 1), dtype=dtype, where="gpu", layout="nhwc")
+            self.assertNotIn("naive", y.rung)
+            numpy.testing.assert_array_equal(y, right.astype(dtype))
+            numpy.testing.assert_array_equal(z.transpose(0, 3, 1, 2), y)
+
+
 class Others(unittest.TestCase):
     @unittest.skipUnless(importlib.util.find_spec("cupy"), "CuPy is not installed")
     def test_cupys_arrays(self):
