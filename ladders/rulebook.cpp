@@ -28,14 +28,32 @@ convladder::Ladder convladder::rulebook_ladder() {
                       "submanifold, aggregated atomics: one atomic addition per block and tap",
                       /*deterministic=*/false),
                   CUDA_ROW_IN(
-                      cuda_optimized, rulebook, submanifold, count_scan_fill,
-                      "cuda_optimized/rulebook/submanifold/aggregated_counters",
-                      "submanifold: count, prefix sum, fill; ordered lists without atomics"),
+                      cuda_optimized, rulebook, submanifold, output_stationary,
+                      "cuda_naive/rulebook/dense_grid",
+                      "submanifold, output-stationary table: one thread per output looks up "
+                      "all taps, without atomic counters"),
+                  CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, linear_probing,
+                              "cuda_optimized/rulebook/submanifold/output_stationary",
+                              "submanifold: hash table of keys with linear probing replaces the "
+                              "dense grid"),
                   CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, hash_table,
-                              "cuda_optimized/rulebook/submanifold/aggregated_counters",
-                              "submanifold: hash table of 64-bit slots, one thread per output"),
-                  CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, bit_grid,
+                              "cuda_optimized/rulebook/submanifold/linear_probing",
+                              "submanifold: hash table whose 64-bit slots hold key and row; "
+                              "duplicates are found on insertion"),
+                  CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, filtered_hash,
                               "cuda_optimized/rulebook/submanifold/hash_table",
+                              "submanifold: a bitmap filters the look-ups of the hash table"),
+                  CUDA_ROW_IN(
+                      cuda_optimized, rulebook, submanifold, count_scan_fill,
+                      "cuda_optimized/rulebook/submanifold/filtered_hash",
+                      "submanifold: count, prefix sum, fill; ordered lists without atomics"),
+                  CUDA_ROW_IN(
+                      cuda_optimized, rulebook, submanifold, occupancy_bits,
+                      "cuda_optimized/rulebook/submanifold/output_stationary",
+                      "submanifold: an occupancy bitmap filters the look-ups in a dense grid "
+                      "of rows"),
+                  CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, bit_grid,
+                              "cuda_optimized/rulebook/submanifold/occupancy_bits",
                               "submanifold: bitmap of cells; a row is the prefix count of its bit "
                               "(its rank)"),
                   CUDA_ROW_IN(
@@ -70,9 +88,6 @@ convladder::Ladder convladder::rulebook_ladder() {
               CPU_ROW(cpu_reference, rulebook, neighbour_table,
                       "cpu_reference/rulebook/sorted_search",
                       "neighbour table [tap][output], from which every form of a rulebook is read"),
-              CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, filtered_hash,
-                          "cuda_optimized/rulebook/submanifold/hash_table",
-                          "submanifold: a bitmap filters the look-ups of the hash table"),
               CUDA_ROW(cuda_optimized, rulebook, neighbour_table,
                        "cuda_optimized/rulebook/strided/compact_before_sort",
                        "every mode: each output fills its column of a neighbour table"),

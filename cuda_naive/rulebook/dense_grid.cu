@@ -2,7 +2,8 @@
 /// @brief rulebook, first on the GPU: a dense grid from cells to rows, and a counter for each tap.
 ///
 /// - Before: cpu_reference/rulebook/hash_map.cpp
-/// - After: cuda_optimized/rulebook/submanifold/symmetric.cu
+/// - After: cuda_optimized/rulebook/submanifold/symmetric.cu,
+///   cuda_optimized/rulebook/submanifold/output_stationary.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** The simplest map from a cell to a row is an array with an element for every cell
@@ -20,9 +21,8 @@
 /// of sites lead to. The others keep what was in memory before. A cell keeps the *smallest* row
 /// that wanted it (atomicMin): so another row of its site is found out.
 ///
-/// **Expect.** KV * N loads and as many stores of single cells, each a memory transaction of
-/// 32 bytes: 3.4 million in a sweep (sweep-subm3-pairs). And an atomic addition a pair,
-/// 0.79 million, on 27 counters that all threads share.
+/// **Expect.** KV * N loads and as many stores of single cells, 3.4 million 32-byte transactions
+/// in a sweep (sweep-subm3-pairs). And 0.79 million atomic additions, on 27 shared counters.
 /// @expect lanes.workspace.atomic 512 + 3838 = 4350, one a site, one a pair
 /// @expect lanes.coords.load 4 * (2 * 27 + 3) * 512 = 116736, two passes over taps, 3 over sites
 /// @expect lanes.pairs.store 3 * 3838 = 11514, tap and two rows of 3838 pairs

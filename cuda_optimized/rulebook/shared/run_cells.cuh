@@ -2,8 +2,8 @@
 /// @brief Runs of 32 cells along the innermost axis, and sites as cells of them.
 ///
 /// What rungs share that keep a word of bits for each run, wherever they keep it: rows of coords
-/// are read, copied, checked, and grouped by runs. runs.cuh looks up. submanifold/bitmap_hash.cu
-/// explains it.
+/// are read, copied, checked, and grouped by runs. runs.cuh looks up.
+/// submanifold/occupancy_bits.cu explains runs.
 #pragma once
 
 #include <vector>

@@ -2,8 +2,8 @@
 /// @brief The neighbours of sites, looked up in runs of 32 cells.
 ///
 /// An index that look_up() and look_up_plane() ask keeps a word of bits for each run, wherever it
-/// keeps it. submanifold/bitmap_hash.cu explains it. Mode subm only: the sites to look up are the
-/// outputs' sites, too.
+/// keeps it. submanifold/occupancy_bits.cu explains runs. Mode subm only: the sites to look up are
+/// the outputs' sites, too.
 #pragma once
 
 #include "cuda_optimized/rulebook/shared/run_cells.cuh"

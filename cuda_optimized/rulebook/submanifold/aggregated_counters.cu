@@ -2,7 +2,6 @@
 /// @brief rulebook, submanifold: a block counts its hits itself, and asks for all places at once.
 ///
 /// - Before: symmetric.cu
-/// - After: count_scan_fill.cu, hash_table.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** A tap has one counter, and thousands of threads that each add 1 to it: they queue

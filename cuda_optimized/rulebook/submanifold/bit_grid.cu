@@ -1,14 +1,14 @@
 /// @file bit_grid.cu
 /// @brief rulebook, submanifold: one bit a cell, and a site's row is the number of bits before.
 ///
-/// - Before: hash_table.cu
+/// - Before: occupancy_bits.cu
 /// - After: paged_bricks.cu, bitmap_hash.cu
 /// - The look-ups: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** Whether a cell is a site takes one bit. And which site it is can be counted: the
-/// bits set before it, in the order of cells, are the sites before it. That number is its *rank*,
-/// and in an input sorted by site it is the row itself.
+/// **The idea.** A grid of bits needs no dense grid of rows beside it. Which site a cell is can be
+/// counted: the bits set before it, in the order of cells, are the sites before it. That number is
+/// its *rank*, and in an input sorted by site it is the row itself.
 ///
 ///     cells   . # # . . # . .   . . # # # . . #   . . . . # . . #     eight a block, here
 ///     ranks   0                 3                 7                   sites before each block

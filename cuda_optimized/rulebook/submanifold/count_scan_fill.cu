@@ -1,7 +1,7 @@
 /// @file count_scan_fill.cu
 /// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
 ///
-/// - Before: aggregated_counters.cu
+/// - Before: filtered_hash.cu
 /// - After: mirrored_lists.cu
 /// - The look-ups: shared/site_hash.cuh, shared/site_filter.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp

@@ -2,28 +2,26 @@
 /// @brief rulebook, submanifold: a bit for each cell is asked first, and the hash table second.
 ///
 /// - Before: hash_table.cu
-/// - The table: shared/site_hash.cuh; the filter: shared/site_filter.cuh; the taps of a site:
-/// shared/site_taps.cuh
+/// - After: count_scan_fill.cu
+/// - The table: shared/site_hash.cuh; the filter: shared/site_filter.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Of five taps of a site in a LiDAR sweep, four find nothing. To say "nothing" takes
-/// neither key nor row, only a bit. So 32 cells along the last axis, a line, share a word. A small
-/// table of words is asked first; the hash of the line's number is the place of its word.
+/// **The idea.** Of five taps of a site in a sweep, four find nothing, which takes neither key
+/// nor row, only a bit. So 32 cells along the last axis, a line, share a word. A small table of
+/// words is read first; the hash of the line's number is the place of its word.
 ///
 ///     cells along x    | . . x . x x . . | . . . . . . x . |      (8 for 32)
 ///     words              00101100          00000010
 ///     taps of one line           ^ ^ ^                            one word, three answers: x x .
 ///
-/// There are no keys in it: two lines of cells with the same home share their word, and a bit may
-/// be set for a cell of the other line. That costs a look-up in vain, but no wrong result: a bit
-/// that is *not* set is certain, since each site has set its own (a Bloom filter with one hash
-/// function). And there is no search: the home is the answer.
+/// The words have no keys: two lines with the same home share a word, and a bit may be set for a
+/// cell of the other line. That costs a look-up, but a bit that is *not* set is certain, since each
+/// site has set its own (a Bloom filter with one hash function).
 ///
-/// **Expect.** Some nine words a site instead of 27 sectors; in sorted order, neighbours ask for
-/// the same words, which are then in the L1 cache. The hash table is asked for the sites that are
-/// there, 6.3 a site, and for a few more. One more atomic operation a site when the table is
-/// filled. On an H200 25 us for 125,562 sites (sweep-subm3-table), and 120 us for 913,903
-/// (large-subm3-table).
+/// **Expect.** Some nine words a site instead of 27 sectors; in sorted order, neighbours load the
+/// same words, which are then in the L1 cache. The hash table is searched for the 6.3 neighbours of
+/// a site, and for a few more. On an H200 25 us for 125,562 sites (sweep-subm3-table), and 120 us
+/// for 913,903 (large-subm3-table).
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 1024 * 16 + 16 + 4 * 512 = 18448, and 32 bits a site
 /// @expect lanes.workspace.atomic 607 + 512 = 1119, hash_table has 607 here; and one bit a site

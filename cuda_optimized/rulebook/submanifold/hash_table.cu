@@ -1,29 +1,28 @@
 /// @file hash_table.cu
-/// @brief rulebook, submanifold: a hash table of 64-bit slots, and a thread for each output.
+/// @brief rulebook, submanifold: a hash table whose 64-bit slots hold a key and its row.
 ///
-/// - Before: aggregated_counters.cu
-/// - After: bit_grid.cu, filtered_hash.cu
+/// - Before: linear_probing.cu
+/// - After: filtered_hash.cu
 /// - The table: shared/site_hash.cuh; the taps of a site: shared/site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** A grid of 205 million cells for 125,562 sites is memory for what is not there. A
-/// hash table has a few slots a site and no more, so it stays in the L2 cache. The mixed bits of a
-/// site's key name its home, the bucket where its search begins; a full bucket sends the search on.
+/// **The idea.** With key and row in two arrays, a hit takes two loads, and duplicates a pass of
+/// their own. A slot of 64 bits holds both: one atomicCAS stores them together, and a thread that
+/// meets its own key reads the other site's row at once. Four slots are a bucket; the search starts
+/// in the home bucket of the key, and a full bucket sends it on to the next one.
 ///
 ///     home of e, g         v
 ///     buckets   | a . . . | b c d h | f . . . | . . . . |
 ///     insert e              full      taken, by atomicCAS: | f e . . |
 ///     find g                full      an empty slot, and no g: there is no g
 ///
-/// - *64 bits.* A slot holds key and row, read and exchanged as one: no key without its row.
 /// - *Buckets of 32 bytes*, the least that memory moves: four slots are read at once.
 /// - *At most a quarter full.* A warp waits for the longest of its 32 searches; empty slots end it.
 ///
-/// Each output then asks at all its taps, and fills its own column of nbr and its mask: no atomics.
-/// **Expect.** Three launches. A LiDAR sweep of 125,562 sites (sweep-subm3-table) has 2^19 slots,
-/// 4 MB. A site reads 27 sectors, 109 MB in all, from the L2 cache, and nbr takes 13.6 MB of
-/// stores. At 5 TB/s these are 25 us on an H200, and with the other kernels 40 us; 913,903 sites
-/// (large-subm3-table) take 230 us.
+/// **Expect.** Three launches instead of four. A LiDAR sweep of 125,562 sites (sweep-subm3-table)
+/// has 2^19 slots, 4 MB. A site reads 27 sectors, 109 MB in all, from the L2 cache, and nbr takes
+/// 13.6 MB of stores. At 5 TB/s these are 25 us on an H200, and with the other kernels 40 us;
+/// 913,903 sites (large-subm3-table) take 230 us.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 1024 * 16 + 16 = 16400, two slots a site; and four numbers
 /// @expect lanes.coords.load 3 * 4 * 512 = 6144, each site once in three kernels

@@ -80,6 +80,29 @@ planted_bug(aggregated_place_read_too_early
   REPLACE [==[]==]
   TEACHES "one thread asks for all: the others must wait for the answer")
 
+planted_bug(empty_cell_taken_for_a_row
+  RUNG cuda_optimized/rulebook/submanifold/output_stationary
+  WITH ${algorithms}
+  FIND [==[const std::int32_t in_row = there != kEmpty ? there : -1;]==]
+  REPLACE [==[const std::int32_t in_row = there;]==]
+  TEACHES "the mark of an empty cell is no row: the table says -1 where a tap finds nothing")
+
+planted_bug(key_stored_without_comparing
+  RUNG cuda_optimized/rulebook/submanifold/linear_probing
+  FILE cuda_optimized/rulebook/shared/key_table.cuh
+  WITH ${algorithms}
+  FIND [==[const Key there = atomicCAS(&keys[slot], kEmpty, Key{key});]==]
+  REPLACE [==[const Key there = atomicExch(&keys[slot], Key{key});]==]
+  TEACHES "a slot may only be taken while it is empty: an exchange overwrites the key of another site")
+
+planted_bug(probing_behind_the_last_slot
+  RUNG cuda_optimized/rulebook/submanifold/linear_probing
+  FILE cuda_optimized/rulebook/shared/key_table.cuh
+  WITH ${algorithms}
+  FIND [==[return (slot + 1) & static_cast<std::uint64_t>(capacity() - 1);]==]
+  REPLACE [==[return slot + 1;]==]
+  TEACHES "the slot behind the last one is the first: only keys whose home slots are the last ones get there")
+
 planted_bug(hash_search_stops_at_a_full_bucket
   RUNG cuda_optimized/rulebook/submanifold/hash_table
   FILE cuda_optimized/rulebook/shared/site_hash.cuh
@@ -269,6 +292,13 @@ planted_bug(warp_sums_read_too_early
   FIND [==[__syncthreads();  // all warps have written theirs]==]
   REPLACE [==[]==]
   TEACHES "a block's sums need all its warps' sums: without the barrier they are those of the call before")
+
+planted_bug(word_of_the_first_run_held
+  RUNG cuda_optimized/rulebook/submanifold/occupancy_bits
+  WITH ${algorithms}
+  FIND [==[if (run != held.run) held = bits.settle(run, bits.ask(run));]==]
+  REPLACE [==[if (held.run == ~0u) held = bits.settle(run, bits.ask(run));]==]
+  TEACHES "a word answers for the 32 cells of its own run: the next line of taps lies in another")
 
 planted_bug(rank_taken_for_the_row
   RUNG cuda_optimized/rulebook/submanifold/bit_grid
