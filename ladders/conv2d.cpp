@@ -80,14 +80,15 @@ convladder::Ladder convladder::conv2d_ladder() {
                               "cuda_optimized/conv2d/implicit_gemm/warp_tiles",
                               "cp.async pipeline: three stages in flight; zero-fill implements the "
                               "padding"),
-                  needs("sm_80", tf32(Tf32::operands,
-                                      CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, mma_tf32,
-                                                  "cuda_optimized/conv2d/implicit_gemm/cp_async",
-                                                  "tensor cores: mma.sync in TF32 on NHWC"))),
+                  needs("sm_80",
+                        CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, mma,
+                                    "cuda_optimized/conv2d/implicit_gemm/cp_async",
+                                    "tensor cores: mma.sync in half precision (fp16, bf16) "
+                                    "on NHWC, ldmatrix loads swizzled tiles")),
                   needs("sm_90a",
                         tf32(Tf32::operands,
                              CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, wgmma_tf32,
-                                         "cuda_optimized/conv2d/implicit_gemm/mma_tf32",
+                                         "cuda_optimized/conv2d/implicit_gemm/mma",
                                          "TMA and wgmma: im2col-mode TMA loads the windows, "
                                          "wgmma multiplies them (TF32)"))),
                   needs("sm_90a",
@@ -191,6 +192,11 @@ convladder::Ladder convladder::conv2d_ladder() {
                                                 "cuda_optimized/conv2d/winograd/3xtf32",
                                                 "FFT convolution on tensor cores: complex GEMMs by "
                                                 "three real ones (Gauss), in 3xTF32"))),
+              needs("sm_80", tf32(Tf32::operands,
+                                  CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, mma_tf32,
+                                              "cuda_optimized/conv2d/implicit_gemm/mma",
+                                              "tensor cores in TF32: mma.sync on NHWC, "
+                                              "operands are rounded to TF32"))),
               CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, split_k,
                           "cuda_optimized/conv2d/implicit_gemm/cp_async",
                           "split-K: several blocks share a tile; a second kernel adds the partial "

@@ -24,16 +24,16 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                   CUDA_ROW_IN(cuda_optimized, conv2d_dgrad, implicit_gemm, cp_async,
                               "cuda_optimized/conv2d_dgrad/implicit_gemm/residue_classes",
                               "cp.async pipeline: packed weights, three stages in flight"),
-                  needs("sm_80",
-                        tf32(Tf32::operands,
-                             CUDA_ROW_IN(cuda_optimized, conv2d_dgrad, implicit_gemm, mma_tf32,
-                                         "cuda_optimized/conv2d_dgrad/implicit_gemm/cp_async",
-                                         "tensor cores: mma.sync in TF32 on NHWC, one "
-                                         "residue class at a time"))),
+                  needs(
+                      "sm_80",
+                      CUDA_ROW_IN(cuda_optimized, conv2d_dgrad, implicit_gemm, mma,
+                                  "cuda_optimized/conv2d_dgrad/implicit_gemm/cp_async",
+                                  "tensor cores: mma.sync in half precision (fp16, bf16) on NHWC; "
+                                  "ldmatrix transposes the weights")),
                   needs("sm_90a",
                         tf32(Tf32::operands,
                              CUDA_ROW_IN(cuda_optimized, conv2d_dgrad, implicit_gemm, wgmma_tf32,
-                                         "cuda_optimized/conv2d_dgrad/implicit_gemm/mma_tf32",
+                                         "cuda_optimized/conv2d_dgrad/implicit_gemm/mma",
                                          "TMA and wgmma: a forward pass over dy for each residue "
                                          "class (TF32)"))),
                   needs("sm_90a",
@@ -61,6 +61,11 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                        CUDA_ROW_IN(cuda_optimized, conv2d_dgrad, winograd, 4x4,
                                    "cuda_optimized/conv2d_dgrad/implicit_gemm/residue_classes",
                                    "Winograd F(4 x 4, 3 x 3): a quarter of the multiplications")),
+              needs("sm_80", tf32(Tf32::operands,
+                                  CUDA_ROW_IN(cuda_optimized, conv2d_dgrad, implicit_gemm, mma_tf32,
+                                              "cuda_optimized/conv2d_dgrad/implicit_gemm/mma",
+                                              "tensor cores in TF32: mma.sync on NHWC, one residue "
+                                              "class at a time"))),
               CUDA_ROW_IN(
                   cuda_optimized, conv2d_dgrad, implicit_gemm, split_k,
                   "cuda_optimized/conv2d_dgrad/implicit_gemm/cp_async",

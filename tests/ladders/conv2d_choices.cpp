@@ -288,12 +288,24 @@ std::vector<ConvTestProblem> choice_problems() {
   add("three classes of pixels, tiles of two sizes", P{.C = 17, .H = 48, .W = 31, .stride = {1, 3}},
       "cuda_optimized/conv2d_dgrad/implicit_gemm/mma_tf32");
 
+  // Of the second four of nine classes, the third one has most pixels: a tile more than the first.
+  add("nine classes of pixels, the largest not the first of its launch",
+      P{.H = 81, .W = 7, .stride = {3, 3}}, "cuda_optimized/conv2d_dgrad/implicit_gemm/mma", true);
+
+  // Tiles of 128 x 128.
+  for (const std::string_view rung :
+       {"cuda_optimized/conv2d/implicit_gemm/mma", "cuda_optimized/conv2d_dgrad/implicit_gemm/mma"})
+    add(text("128 channels and filters, 2048 pixels, ", rung),
+        P{.C = 128, .H = 32, .W = 64, .K = 128}, rung, true);
+
   // In 16 bits TMA takes channels in eights, and has the same fields.
   const auto in_eights = [&](const std::string& name, const P& problem) {
     add("channels in eights, " + name, problem);
-    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm/warp_specialized",
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm/mma",
+                         "cuda_optimized/conv2d/implicit_gemm/warp_specialized",
                          "cuda_optimized/conv2d/hopper/swap_ab",
                          "cuda_optimized/conv2d/implicit_gemm/halo_tile",
+                         "cuda_optimized/conv2d_dgrad/implicit_gemm/mma",
                          "cuda_optimized/conv2d_dgrad/implicit_gemm/warp_specialized",
                          "cuda_optimized/conv2d_dgrad/hopper/halo_tile",
                          "cuda_optimized/conv2d_wgrad/implicit_gemm/warp_specialized"};

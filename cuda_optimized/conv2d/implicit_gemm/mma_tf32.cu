@@ -1,8 +1,7 @@
 /// @file mma_tf32.cu
 /// @brief conv2d in NHWC on the tensor cores: implicit GEMM, factors rounded to TF32.
 ///
-/// - Before: cp_async.cu
-/// - After: wgmma_tf32.cu
+/// - Before: mma.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** A convolution is a matrix product whose factor a nobody stores: a row for each

@@ -1,7 +1,7 @@
 /// @file wgmma_tf32.cu
 /// @brief conv2d with Hopper's instructions: TMA finds the windows, wgmma multiplies.
 ///
-/// - Before: mma_tf32.cu
+/// - Before: mma.cu
 /// - After: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///

@@ -2,7 +2,7 @@
 /// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
 ///
 /// - Before: residue_classes.cu
-/// - After: mma_tf32.cu, split_k.cu, few_channels.cu
+/// - After: mma.cu, split_k.cu, few_channels.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A residue class is a convolution of dy with stride 1, so the loop of the forward

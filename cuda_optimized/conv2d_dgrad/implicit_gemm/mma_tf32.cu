@@ -1,8 +1,7 @@
 /// @file mma_tf32.cu
 /// @brief conv2d_dgrad in NHWC on the tensor cores: the forward pass's kernel on turned filters.
 ///
-/// - Before: cp_async.cu
-/// - After: wgmma_tf32.cu
+/// - Before: mma.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** With stride 1 the input gradient is a convolution of dy: pixel h of dx takes pixel

@@ -1,7 +1,7 @@
 /// @file wgmma_tf32.cu
 /// @brief conv2d_dgrad with wgmma: a forward pass over dy for each residue of the stride.
 ///
-/// - Before: mma_tf32.cu
+/// - Before: mma.cu
 /// - After: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///

@@ -383,6 +383,33 @@ planted_bug(part_of_the_next_split
   REPLACE [==[for (int split = 0; split < splits - 1; ++split) sum += parts[split * count + i];]==]
   TEACHES "a split that is not added is missed only where there are splits")
 
+planted_bug(window_forgets_rows_of_taps
+  RUNG cuda_optimized/conv2d/implicit_gemm/mma
+  FILE cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh
+  FIND [==[needed = 1u << at_.r | 1u << (product_.R + at_.s);]==]
+  REPLACE [==[needed = 1u << (product_.R + at_.s);]==]
+  TEACHES "above an image lies the last row of the image before: no fault, a wrong number")
+
+planted_bug(walk_stops_at_the_end_of_a_row_of_taps
+  RUNG cuda_optimized/conv2d/implicit_gemm/mma
+  FILE cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh
+  FIND [==[      s = 0;
+      ++r;]==]
+  REPLACE [==[      s = 0;]==]
+  TEACHES "an index that is advanced and not divided must carry into all of its digits")
+
+planted_bug(fragments_of_a_tile_without_swizzle
+  RUNG cuda_optimized/conv2d/implicit_gemm/mma
+  FIND [==[place_along_k(lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * kVector);]==]
+  REPLACE [==[(lane % 8 + lane / 16 * 8) * kHalfDepth + k + lane / 8 % 2 * kVector;]==]
+  TEACHES "what is permuted when it is stored must be permuted when it is loaded")
+
+planted_bug(relu_of_each_split
+  RUNG cuda_optimized/conv2d/implicit_gemm/mma
+  FIND [==[if (parts != nullptr) product.activation = Activation::none;]==]
+  REPLACE [==[]==]
+  TEACHES "relu(a) + relu(b) is not relu(a + b): only the whole sum is activated")
+
 planted_bug(last_filter_row_taken_for_padding
   RUNG cuda_optimized/conv2d/implicit_gemm/mma_tf32
   FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh

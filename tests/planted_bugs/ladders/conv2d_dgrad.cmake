@@ -72,6 +72,24 @@ planted_bug(classes_share_packed_weights
   REPLACE [==[next_packed += 0;]==]
   TEACHES "each residue class has weights of its own")
 
+planted_bug(grid_of_the_first_class
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm/mma
+  FIND [==[classes.most_pixels()]==]
+  REPLACE [==[classes.of[0].pixels()]==]
+  TEACHES "classes in order of their residues are not in order of their sizes: with stride 5, the fifth may be the largest of its launch")
+
+planted_bug(neighbours_across_a_tap
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm/mma
+  FIND [==[kWeightVectors ? thread / kPieces * kRows :]==]
+  REPLACE [==[kWeightVectors ? thread / kPieces * kRows + 1 :]==]
+  TEACHES "rows of weights that one thread copies must belong to one tap")
+
+planted_bug(stage_of_weights_in_the_order_of_windows
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm/mma
+  FIND [==[ptx::ldmatrix_x4_trans(]==]
+  REPLACE [==[ptx::ldmatrix_x4(]==]
+  TEACHES "a fragment of b has two elements along k in a register: rows along n must be transposed")
+
 planted_bug(rows_past_the_end_walk_back_in
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm/mma_tf32
   FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_copies.cuh
