@@ -7,6 +7,7 @@
 #include <cuda_on_cpu/watchdog.hpp>
 #include <utility>
 
+#include "command/emulated_device.hpp"
 #include "command/ladders/ladder_command.hpp"
 #include "command/save.hpp"
 #include "command/table.hpp"
@@ -145,6 +146,8 @@ int compare(const Options& options) {
   }
   if (outputs.json) outputs.json->write(compare_json(reports));
   std::printf("\n%s\n", tally(reports).c_str());
+  if (const std::string line = device_line(reports); !line.empty())
+    std::printf("%s\n", line.c_str());
   return status_of(reports);
 }
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "command/emulated_device.hpp"
 #include "core/text.hpp"
 
 namespace convladder::command {
@@ -12,7 +13,9 @@ std::string command_line(const DrawnProblem& problem, const std::string& rung, W
   std::string line = "./ladder compare " + problem.ladder;
   for (const auto& [name, value] : problem.options)
     line += " --" + name + (value.empty() ? "" : " " + value);
-  return line + " --rung " + rung + " --backend " + name_of(where);
+  line += " --rung " + rung + " --backend " + name_of(where);
+  if (where == Where::emulated && !chosen_device().empty()) line += " --device " + chosen_device();
+  return line;
 }
 
 Options options_of(const DrawnProblem& problem) {

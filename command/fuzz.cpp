@@ -17,6 +17,7 @@
 #include <map>
 #include <random>
 
+#include "command/emulated_device.hpp"
 #include "command/files.hpp"
 #include "command/fuzz_search.hpp"
 #include "command/interrupt.hpp"
@@ -57,6 +58,8 @@ std::string fault_in_new_process(const DrawnProblem& problem, const std::string&
     words.push_back("--" + name);
     if (!value.empty()) words.push_back(value);
   }
+  if (!chosen_device().empty() && where == name_of(Where::emulated))
+    words.insert(words.end(), {"--device", chosen_device()});
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "command/emulated_device.hpp"
 #include "core/error.hpp"
 #include "ladders/ladders.hpp"
 
@@ -276,7 +277,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
   require_command(arguments);
 
   std::string ladder, data, seed, json, save, export_sites, seconds, most_problems, limit;
-  std::string rung, html, trace, blocks;
+  std::string rung, html, trace, blocks, device;
   std::vector<std::string> places;
   std::map<std::string, std::string> problem;
 
@@ -361,6 +362,13 @@ Options parse_options(const std::vector<std::string>& arguments) {
                  "cpu, emulated (CUDA code on the CPU) or gpu; repeatable")
         ->type_name("WHERE");
   }
+  for (CLI::App* command : {compare, inspect, fuzz}) {
+    command
+        ->add_option("--device", device,
+                     "the card that the emulated GPU stands for: " + device_list() +
+                         " (default: sm_90, with 8 SMs)")
+        ->type_name("ARCH");
+  }
   for (CLI::App* command : {compare, bench, fuzz}) {
     add_repeated(command, "--rung", options.rungs, "only rungs whose name matches; repeatable")
         ->type_name("GLOB");
@@ -423,6 +431,7 @@ Options parse_options(const std::vector<std::string>& arguments) {
       if (name == "--json") options.json = json;
       if (name == "--save") options.save = save;
       if (name == "RUNG") options.rungs = {rung};
+      if (name == "--device") options.device = device;
       if (name == "--html") options.html = html;
       if (name == "--trace") options.trace = trace;
       if (name == "--blocks" && command == inspect) options.blocks = parse_count("blocks", blocks);
@@ -438,6 +447,11 @@ Options parse_options(const std::vector<std::string>& arguments) {
     }
   }
   options.places = parse_places(places);
+  if (options.device) {
+    require(options.places.empty() ||
+                std::ranges::find(options.places, Where::emulated) != options.places.end(),
+            "device", *options.device, "is for the emulated backend: --backend emulated");
+  }
   if (options.ladder) {
     const Ladder& named = convladder::ladder(*options.ladder);  // throws if there is none
     const bool has_rungs = std::ranges::any_of(

@@ -32,6 +32,7 @@ struct Options {
   std::optional<int> limit;                   ///< Seconds that a run may take; compare: 0: any.
   std::string source;                         ///< inspect: stands in for the rung's file.
   int blocks = 0;                             ///< inspect: the most that count; 0: all.
+  std::optional<std::string> device;          ///< The emulated card; empty: the default.
   Conditions conditions;
   std::optional<std::string> json, save, html, trace;
   std::optional<std::string> export_sites;  ///< bench: a folder.

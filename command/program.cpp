@@ -6,6 +6,7 @@
 
 #include "command/bench.hpp"
 #include "command/compare.hpp"
+#include "command/emulated_device.hpp"
 #include "command/files.hpp"
 #include "command/fuzz.hpp"
 #include "command/inspect/inspect.hpp"
@@ -43,6 +44,7 @@ int inspect(const Options&) {
 
 int run(const Options& options) {
   if (options.json && is_standard_output(*options.json)) keep_standard_output_for_files();
+  if (options.device) choose_device(*options.device);
   switch (options.command) {
     case Command::help: std::fputs(options.help.c_str(), stdout); return kAllAgree;
     case Command::list: return list(options);

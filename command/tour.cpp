@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "command/compare.hpp"
+#include "command/emulated_device.hpp"
 #include "command/photograph.hpp"
 #include "command/pictures.hpp"
 #include "command/save.hpp"
@@ -406,6 +407,8 @@ int tour(const Options& options) {
     std::printf("%s%s\n", &picture == pictures.data() ? "Pictures: " : "          ",
                 printable(picture).c_str());
   }
+  if (const std::string line = device_line(reports); !line.empty())
+    std::printf("%s\n", line.c_str());
   return status_of(reports);
 }
 

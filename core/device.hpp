@@ -22,6 +22,8 @@ class Device {
   virtual Where where() const = 0;
   /// The processor's or GPU's name.
   virtual std::string name() const = 0;
+  /// Of a GPU or its model, 10 * major + minor; 0 of the processor.
+  virtual int compute_capability() const { return 0; }
   /// Bytes that can be allocated now, roughly.
   virtual std::size_t free_bytes() const = 0;
 

@@ -12,6 +12,7 @@
 #include "core/arguments.hpp"
 #include "core/array.hpp"
 #include "core/implementation.hpp"
+#include "core/needs.hpp"
 #include "core/problem.hpp"
 #include "core/where.hpp"
 
@@ -147,6 +148,11 @@ struct Rung {
   /// Its code for that place; empty where there is none.
   const std::optional<AnyImplementation>& code_at(Where where) const {
     return code[static_cast<std::size_t>(where)];
+  }
+  /// Why no GPU of that compute capability (10 * major + minor) runs it, if so; 0: it is not asked.
+  Declined why_not_on(int compute_capability) const {
+    if (!is_cuda() || compute_capability == 0 || runs_on(needs, compute_capability)) return {};
+    return need_in_words(needs, compute_capability);
   }
   /// How it stands to `previous`.
   RungKind kind() const {

@@ -175,10 +175,12 @@ convladder::Ladder convladder::conv2d_ladder() {
                        CUDA_ROW_IN(
                            cuda_optimized, conv2d, winograd, 4x4, "cuda_naive/conv2d/winograd_2x2",
                            "Winograd F(4 x 4, 3 x 3): 36 batched GEMMs on whole, padded tiles")),
-              winograd(2, CUDA_ROW_IN(cuda_optimized, conv2d, winograd, fused,
-                                      "cuda_optimized/conv2d/winograd/4x4",
-                                      "fused Winograd: transforms in registers, 16 small GEMMs in "
-                                      "shared memory, one kernel")),
+              needs(
+                  "sm_80",
+                  winograd(2, CUDA_ROW_IN(cuda_optimized, conv2d, winograd, fused,
+                                          "cuda_optimized/conv2d/winograd/4x4",
+                                          "fused Winograd: transforms in registers, 16 small GEMMs "
+                                          "in shared memory, one kernel"))),
               winograd(kWinogradPieces, CUDA_ROW_IN(cuda_optimized, conv2d, winograd, split_rows,
                                                     "cuda_optimized/conv2d/direct/row_tile",
                                                     "Winograd F(3, 3) for few channels and rows of "

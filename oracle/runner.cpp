@@ -171,7 +171,13 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
             .reason = where == Where::gpu && rung.is_cuda() ? why_no_gpu()
                                                             : "this rung does not run there"};
   }
-  if (const Declined declined = code->supports(problem_)) {
+  const Declined declined = code->supports(problem_);
+  if (const Declined lacking = rung.why_not_on(device->compute_capability())) {
+    // The rung may know better what it needs the architecture for.
+    const bool names_it = declined && declined->starts_with(text("needs ", rung.needs, ": "));
+    return {.status = Status::declined, .reason = names_it ? *declined : *lacking};
+  }
+  if (declined) {
     return {.status = Status::declined, .reason = *declined};
   }
   std::vector<Expected> bounded;

@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cuda_on_cpu/control.hpp>
+#include <cuda_on_cpu/device_models.hpp>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -35,6 +35,12 @@ std::vector<Problem> all_problems(const std::string& ladder) {
   }
   return all;
 }
+
+using cuda_on_cpu::control::DeviceModel;
+
+struct DefaultDeviceAfterwards {
+  ~DefaultDeviceAfterwards() { cuda_on_cpu::control::set_default_device_model(); }
+};
 
 }  // namespace
 
@@ -237,11 +243,8 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
 
 TEST_CASE("a CUDA rung takes problems on the architecture that it needs and none on less" *
           doctest::test_suite("all rungs")) {
-  struct Restored {
-    ~Restored() { cuda_on_cpu::control::set_compute_capability(90); }
-  } restored;
-  const std::map<std::string, std::vector<int>> runs_on = {
-      {"sm_75", {75, 80, 90}}, {"sm_80", {80, 90}}, {"sm_90a", {90}}};
+  const DefaultDeviceAfterwards restored;
+  const std::set<std::string> known = {"sm_75", "sm_80", "sm_90a"};
   for (const Ladder& ladder : ladders()) {
     const std::vector<Problem> problems = all_problems(ladder.name);
     for (const Rung& rung : ladder.rungs) {
@@ -250,17 +253,16 @@ TEST_CASE("a CUDA rung takes problems on the architecture that it needs and none
         CHECK(rung.needs == "cpu");
         continue;
       }
-      REQUIRE(runs_on.contains(rung.needs));
-      std::vector<int> found;
-      for (const int capability : {75, 80, 90}) {
-        cuda_on_cpu::control::set_compute_capability(capability);
-        if (std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
+      CHECK(known.contains(rung.needs));
+      for (const DeviceModel& model : cuda_on_cpu::control::device_models()) {
+        CAPTURE(std::string(model.architecture));
+        cuda_on_cpu::control::set_device_model(model);
+        const bool takes_some =
+            std::any_of(problems.begin(), problems.end(), [&](const Problem& problem) {
               return !rung.code_at(Where::emulated)->supports(problem);
-            })) {
-          found.push_back(capability);
-        }
+            });
+        CHECK(takes_some == !rung.why_not_on(model.compute_capability));
       }
-      CHECK(found == runs_on.at(rung.needs));
     }
   }
 }

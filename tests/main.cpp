@@ -1,8 +1,9 @@
 /// @file main.cpp
-/// @brief The suite: all of doctest's options, and six of its own.
+/// @brief The suite: all of doctest's options, and seven of its own.
 ///
 ///     suite                                  every test
 ///     suite --where gpu --record FILE        the rungs on the GPU; then writes what was verified
+///     suite --device sm_86                   the emulated rungs, as on that card
 ///     suite --report DIR                     prints what the tests in CTest left in DIR
 ///     suite --record-taken FILE              writes which problems each rung takes (taken.hpp)
 ///     suite --record-non-finite FILE         writes how far NaN and infinity reach
@@ -34,7 +35,7 @@ namespace {
 using namespace convladder::testing;
 
 struct Options {
-  std::string where, record, record_taken, record_non_finite, report;
+  std::string where, device, record, record_taken, record_non_finite, report;
   std::vector<char*> rest;  // for doctest
 };
 
@@ -43,6 +44,7 @@ Options parse(int argc, char** argv) {
   for (int i = 0; i < argc; ++i) {
     const std::string_view word = argv[i];
     std::string* value = word == "--where"               ? &options.where
+                         : word == "--device"            ? &options.device
                          : word == "--record"            ? &options.record
                          : word == "--record-taken"      ? &options.record_taken
                          : word == "--record-non-finite" ? &options.record_non_finite
@@ -77,12 +79,20 @@ int main(int argc, char** argv) {
     if (!line.empty()) std::printf("%s\n", line.c_str());
     return 0;
   }
-  const Options options = parse(argc, argv);
+  Options options = parse(argc, argv);
   if (!options.report.empty()) return print_report(options.report);
   if (!options.record_taken.empty()) return record_taken(options.record_taken) ? 0 : 1;
   if (!options.record_non_finite.empty())
     return record_non_finite(options.record_non_finite) ? 0 : 1;
 
+  if (!options.device.empty()) {
+    if (!choose_device(options.device.c_str())) {
+      std::fprintf(stderr, "suite: there is no model of a device called %s\n",
+                   options.device.c_str());
+      return 2;
+    }
+    options.where = "emulated";
+  }
   register_rung_tests();
   doctest::Context context(static_cast<int>(options.rest.size()), options.rest.data());
   if (!options.where.empty()) context.addFilter("test-suite", options.where.c_str());

@@ -80,6 +80,15 @@ void check_extremes(const RungTest& test) {
     FAIL_CHECK(report.failures[i]);
 }
 
+/// A device that lacks what the rung needs.
+void check_declines_all(const RungTest& test) {
+  const AnyImplementation& code = *test.rung->code_at(test.where);
+  for (const TestProblem& problem : fixed_problems(test.ladder->name)) {
+    for (const std::vector<Problem>& forms : forms_of(problem.problem))
+      for (const Problem& form : forms) CHECK(code.supports(form).has_value());
+  }
+}
+
 void run_rung_test() {
   const RungTest& test = current_test();
   ReportEntry entry{.ladder = test.ladder->name,
@@ -92,10 +101,17 @@ void run_rung_test() {
     add_to_report(entry);
     return;
   }
+  if (test.rung->why_not_on(device_at(test.where)->compute_capability())) {
+    check_declines_all(test);
+    entry.status = "declined";
+    add_to_report(entry);
+    return;
+  }
   const Settings& set = settings();
   CheckOptions options = options_for(set);
   options.forbid_guards = test.where != Where::gpu;
-  if (!test.identities && test.where == recorded_place(*test.rung)) check_taken(test);
+  const bool has_record = test.where == recorded_place(*test.rung) && !device_is_chosen();
+  if (!test.identities && has_record) check_taken(test);
   const CheckReport report = test.identities
                                  ? check_identities(*test.ladder, *test.rung, test.where, options)
                                  : check_rung(*test.ladder, *test.rung, test.where, options);
@@ -114,7 +130,7 @@ void run_rung_test() {
             " tests/suite --test-case='", test.name, "'"));
   for (const std::string& failure : report.failures) FAIL_CHECK(failure);
   if (!test.identities && !set.small) {
-    check_reach(test);
+    if (!device_is_chosen()) check_reach(test);
     check_extremes(test);
   }
   CHECK(report.problems > 0);

@@ -1,6 +1,7 @@
 #include "tests/settings.hpp"
 
 #include <cstdlib>
+#include <cuda_on_cpu/device_models.hpp>
 #include <random>
 #include <string_view>
 
@@ -18,7 +19,18 @@ std::uint64_t seed() {
   return std::random_device{}() % 1'000'000;  // short enough to type
 }
 
+bool has_device_option = false;
+
 }  // namespace
+
+bool choose_device(const char* architecture) {
+  const auto* const model = cuda_on_cpu::control::find_device_model(architecture);
+  if (model == nullptr) return false;
+  cuda_on_cpu::control::set_device_model(*model);
+  return has_device_option = true;
+}
+
+bool device_is_chosen() { return has_device_option; }
 
 const Settings& settings() {
   static const Settings read = {flag("CONVLADDER_SMALL", false), flag("CONVLADDER_HUGE", false),

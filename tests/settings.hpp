@@ -17,4 +17,11 @@ struct Settings {
 /// Read once, when first asked for.
 const Settings& settings();
 
+/// `suite --device sm_86`: makes the emulated GPU that card. Records are of the default device, so
+/// tests of rungs then leave out the comparison with them. False if there is no such model.
+bool choose_device(const char* architecture);
+
+/// Whether there was a `--device`.
+bool device_is_chosen();
+
 }  // namespace convladder::testing

@@ -18,7 +18,7 @@
   (tools/inspect/planted_races.py);
 - no time that was measured is typed into a rung's file or into its notebook (docs/ladders/LADDER/RUNG.md), whose
   numbers come from the newest committed run;
-- README.md's table of ladders is the rung table's, and its chart of times the newest committed run's (--fix
+- README.md's tables of ladders and of cards are the rung table's, as those of docs/cards.md; and its chart of times the newest committed run's (--fix
   writes them);
 - CITATION.cff is complete, and its version is CMakeLists.txt's and CHANGELOG.md's.
 """
@@ -38,6 +38,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "tools/inspect")]
 sys.dont_write_bytecode = True
 import benchmark_pictures  # noqa: E402
 import benchmark_run  # noqa: E402
+import cards  # noqa: E402
 import counter_differences  # noqa: E402
 import expect  # noqa: E402
 import likeness  # noqa: E402
@@ -334,17 +335,26 @@ def spine_tables_of(rows, hashes, run):
     return "\n".join(lines)
 
 
-def check_readme(rows, hashes, fix):
-    path = ROOT / "README.md"
-    run = benchmark_run.newest_run(ROOT)
+def with_made(path, made):
+    """The text of a file, with fresh tables between their markers."""
     fresh = path.read_text()
-    made = {"ladders": ladder_table(rows) + "\n", "spines": spine_tables_of(rows, hashes, run) if run else ""}
     for name, text in made.items():
         marked = re.compile(rf"(<!-- {name}: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
         if not marked.search(fresh):
             problem(path, 0, f"the markers of {name} are gone")
-            return
         fresh = marked.sub(lambda found: found.group(1) + text + found.group(2), fresh)
+    return fresh
+
+
+def check_readme(rows, hashes, fix):
+    path = ROOT / "README.md"
+    run = benchmark_run.newest_run(ROOT)
+    fresh = with_made(path, {"ladders": ladder_table(rows) + "\n", "cards": cards.card_table(rows),
+                             "spines": spine_tables_of(rows, hashes, run) if run else ""})
+    check_made(path, fresh, fix)
+    path = ROOT / "docs/cards.md"
+    fresh = with_made(path, {"cards": cards.card_table(rows), "ladder cards": cards.ladder_card_table(rows),
+                             "limits": cards.limit_table()})
     check_made(path, fresh, fix)
     if run:
         chart = benchmark_pictures.readme_chart(Picture, run).svg()

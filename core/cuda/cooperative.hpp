@@ -4,6 +4,9 @@
 
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
+#ifndef __CUDACC__
+#include <cuda_on_cpu/device_models.hpp>
+#endif
 
 namespace convladder::BACKEND {
 
@@ -13,7 +16,12 @@ template <class... Parameters>
 int resident_blocks(void (*kernel)(Parameters...), int threads) {
   int of_multiprocessor = 0;
   check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&of_multiprocessor, kernel, threads, 0));
-  return of_multiprocessor * multiprocessors();
+  const int resident = of_multiprocessor * multiprocessors();
+#ifdef __CUDACC__
+  return resident;
+#else
+  return std::min(resident, cuda_on_cpu::control::most_waiting_blocks(threads));
+#endif
 }
 
 /// As launch(), for a kernel that calls cooperative_groups::this_grid().sync().

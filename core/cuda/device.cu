@@ -2,6 +2,7 @@
 /// @brief A CUDA device as programs see it: compiled by nvcc for the GPU, and for cuda_on_cpu.
 #include <new>
 
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/device.hpp"
 
@@ -23,6 +24,8 @@ class CudaDevice final : public Device {
     check(cudaGetDeviceProperties(&properties, 0));
     return properties.name;
   }
+
+  int compute_capability() const override { return BACKEND::compute_capability(); }
 
   std::size_t free_bytes() const override {
     std::size_t free = 0, total = 0;

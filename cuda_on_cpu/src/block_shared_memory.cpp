@@ -16,7 +16,7 @@ namespace {
 // Both keep their addresses modulo kSharedUnit, which swizzles depend on.
 constexpr std::size_t kSharedUnit = 1024;
 constexpr std::size_t kDynamicAt = model::kSharedReserved;
-constexpr std::size_t kStaticAt = kDynamicAt + model::kSharedPerBlockOptin + kSharedUnit;
+constexpr std::size_t kStaticAt = kDynamicAt + model::kMostSharedPerBlock + kSharedUnit;
 constexpr std::size_t kSharedEnd = std::size_t{1} << 18;
 static_assert(kDynamicAt % kSharedUnit == 0 && kStaticAt % kSharedUnit == 0);
 

@@ -6,12 +6,17 @@
 
 #include "device_arena.hpp"
 #include "error_state.hpp"
+#include "function_attributes.hpp"
 #include "settings.hpp"
 #include "statistics.hpp"
 #include "worker_pool.hpp"
 
 namespace cuda_on_cpu {
 namespace {
+
+/// OS threads that can have a block each (WorkerPool's limit), and threads of blocks, two thirds of
+/// the stacks that there are (Fiber's).
+constexpr int kMostWaitingBlocks = 1000, kMostWaitingThreads = 16384;
 
 std::mutex settings_mutex;
 Settings settings;
@@ -65,14 +70,31 @@ void set_deadlock_timeout(std::chrono::milliseconds timeout) {
   change_settings([=](Settings& s) { s.deadlock_timeout = timeout; });
 }
 
-void set_compute_capability(int capability) {
-  change_settings([=](Settings& s) { s.compute_capability = capability; });
+void set_device_model(const DeviceModel& model) {
+  change_settings([&](Settings& s) {
+    s.model = &model;
+    s.multiprocessors = model.multiprocessors;
+  });
+  forget_function_attributes();  // another device: nothing was allowed there
+}
+
+void set_default_device_model() {
+  change_settings([](Settings& s) {
+    s.model = default_model();
+    s.multiprocessors = kDefaultMultiprocessors;
+  });
+  forget_function_attributes();
+}
+
+int most_waiting_blocks(int block_threads) {
+  return std::min(kMostWaitingBlocks, kMostWaitingThreads / std::max(block_threads, 1));
 }
 
 std::string last_report() { return cuda_on_cpu::last_report(); }
 
 void reset() {
-  change_settings([](Settings& s) { s = Settings{}; });
+  change_settings(
+      [](Settings& s) { s = {.model = s.model, .multiprocessors = s.multiprocessors}; });
   DeviceArena& arena = DeviceArena::instance();
   const DeviceArena::Lock lock(arena);
   arena.reset_limit();

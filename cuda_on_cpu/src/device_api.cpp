@@ -18,13 +18,17 @@ constexpr int as_int(std::size_t value) { return static_cast<int>(value); }
 
 }  // namespace
 
-int model::multiprocessors() { return number_in_environment("CUDA_ON_CPU_MULTIPROCESSORS", 8); }
+int model::multiprocessors() {
+  return number_in_environment("CUDA_ON_CPU_MULTIPROCESSORS", current_settings().multiprocessors);
+}
 
 int model::blocks_per_sm(unsigned block_threads, std::size_t dynamic_shared_bytes) {
+  const control::DeviceModel& device = control::device_model();
   const int warps = (static_cast<int>(block_threads) + kWarp - 1) / kWarp;
-  const int by_threads = kThreadsPerSm / (warps * kWarp);
-  const int by_shared = as_int(kSharedPerSm / (dynamic_shared_bytes + kSharedReserved));
-  return std::min({by_threads, by_shared, kBlocksPerSm});
+  const int by_threads = device.threads_per_sm / (warps * kWarp);
+  const std::size_t bytes = dynamic_shared_bytes + device.shared_reserved;
+  const int by_shared = bytes == 0 ? device.blocks_per_sm : as_int(device.shared_per_sm / bytes);
+  return std::min({by_threads, by_shared, device.blocks_per_sm});
 }
 
 cudaError_t cudaGetDeviceCount(int* count) {
@@ -47,29 +51,29 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   if (properties == nullptr) return remember(cudaErrorInvalidValue);
   if (device != 0) return remember(cudaErrorInvalidDevice);
   cudaDeviceProp p{};
+  const control::DeviceModel& device_model = control::device_model();
   std::strcpy(p.name, "cuda_on_cpu");
   {
     DeviceArena& arena = DeviceArena::instance();
     const DeviceArena::Lock lock(arena);
     p.totalGlobalMem = arena.limit();
   }
-  p.sharedMemPerBlock = model::kSharedPerBlock;
-  p.regsPerBlock = p.regsPerMultiprocessor = model::kRegisters;
+  p.sharedMemPerBlock = device_model.shared_per_block;
+  p.regsPerBlock = p.regsPerMultiprocessor = device_model.registers_per_sm;
   p.warpSize = model::kWarp;
   p.maxThreadsPerBlock = static_cast<int>(model::kThreadsPerBlock);
   std::copy(std::begin(model::kBlockDim), std::end(model::kBlockDim), p.maxThreadsDim);
   std::copy(std::begin(model::kGridDim), std::end(model::kGridDim), p.maxGridSize);
   p.totalConstMem = model::kConstant;
-  const int capability = current_settings().compute_capability;
-  p.major = capability / 10;
-  p.minor = capability % 10;
+  p.major = device_model.compute_capability / 10;
+  p.minor = device_model.compute_capability % 10;
   p.multiProcessorCount = model::multiprocessors();
-  p.l2CacheSize = model::kL2Bytes;
-  p.maxThreadsPerMultiProcessor = model::kThreadsPerSm;
-  p.maxBlocksPerMultiProcessor = model::kBlocksPerSm;
-  p.sharedMemPerMultiprocessor = model::kSharedPerSm;
-  p.sharedMemPerBlockOptin = model::kSharedPerBlockOptin;
-  p.reservedSharedMemPerBlock = model::kSharedReserved;
+  p.l2CacheSize = as_int(device_model.l2_bytes);
+  p.maxThreadsPerMultiProcessor = device_model.threads_per_sm;
+  p.maxBlocksPerMultiProcessor = device_model.blocks_per_sm;
+  p.sharedMemPerMultiprocessor = device_model.shared_per_sm;
+  p.sharedMemPerBlockOptin = device_model.shared_per_block_optin();
+  p.reservedSharedMemPerBlock = device_model.shared_reserved;
   p.cooperativeLaunch = 1;
   p.unifiedAddressing = 1;
   p.managedMemory = 1;
@@ -85,6 +89,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     *value = static_cast<int>(number);
     return cudaSuccess;
   };
+  const control::DeviceModel& device_model = control::device_model();
   switch (attribute) {
     case cudaDevAttrMaxThreadsPerBlock: return answer(model::kThreadsPerBlock);
     case cudaDevAttrMaxBlockDimX: return answer(model::kBlockDim[0]);
@@ -93,23 +98,22 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
     case cudaDevAttrMaxGridDimX: return answer(model::kGridDim[0]);
     case cudaDevAttrMaxGridDimY: return answer(model::kGridDim[1]);
     case cudaDevAttrMaxGridDimZ: return answer(model::kGridDim[2]);
-    case cudaDevAttrMaxSharedMemoryPerBlock: return answer(model::kSharedPerBlock);
+    case cudaDevAttrMaxSharedMemoryPerBlock: return answer(device_model.shared_per_block);
     case cudaDevAttrTotalConstantMemory: return answer(model::kConstant);
     case cudaDevAttrWarpSize: return answer(model::kWarp);
-    case cudaDevAttrMaxRegistersPerBlock: return answer(model::kRegisters);
+    case cudaDevAttrMaxRegistersPerBlock: return answer(device_model.registers_per_sm);
     case cudaDevAttrMultiProcessorCount: return answer(model::multiprocessors());
-    case cudaDevAttrL2CacheSize: return answer(model::kL2Bytes);
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return answer(model::kThreadsPerSm);
-    case cudaDevAttrComputeCapabilityMajor:
-      return answer(current_settings().compute_capability / 10);
-    case cudaDevAttrComputeCapabilityMinor:
-      return answer(current_settings().compute_capability % 10);
-    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return answer(model::kSharedPerSm);
-    case cudaDevAttrMaxRegistersPerMultiprocessor: return answer(model::kRegisters);
+    case cudaDevAttrL2CacheSize: return answer(device_model.l2_bytes);
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return answer(device_model.threads_per_sm);
+    case cudaDevAttrComputeCapabilityMajor: return answer(device_model.compute_capability / 10);
+    case cudaDevAttrComputeCapabilityMinor: return answer(device_model.compute_capability % 10);
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return answer(device_model.shared_per_sm);
+    case cudaDevAttrMaxRegistersPerMultiprocessor: return answer(device_model.registers_per_sm);
     case cudaDevAttrCooperativeLaunch: return answer(1);
-    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return answer(model::kSharedPerBlockOptin);
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return answer(model::kBlocksPerSm);
-    case cudaDevAttrReservedSharedMemoryPerBlock: return answer(model::kSharedReserved);
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+      return answer(device_model.shared_per_block_optin());
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return answer(device_model.blocks_per_sm);
+    case cudaDevAttrReservedSharedMemoryPerBlock: return answer(device_model.shared_reserved);
   }
   return remember(cudaErrorInvalidValue);
 }

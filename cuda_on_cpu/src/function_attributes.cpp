@@ -25,7 +25,7 @@ std::map<const void*, std::size_t>& limits() {
 
 std::size_t max_dynamic_shared(const void* function) {
   return std::max(allowed_dynamic_shared(function),
-                  model::kSharedPerBlock - declared_shared(function));
+                  control::device_model().shared_per_block - declared_shared(function));
 }
 
 std::size_t allowed_dynamic_shared(const void* function) {
@@ -38,7 +38,10 @@ std::size_t declared_shared(const void* function) {
   const std::lock_guard lock(mutex);
   static std::map<const void*, std::size_t> by_function;
   const auto [found, is_new] = by_function.try_emplace(function, 0);
-  if (is_new) found->second = std::min(static_shared_bytes(function), model::kSharedPerBlock);
+  if (is_new) {  // of every device alike
+    found->second =
+        std::min(static_shared_bytes(function), control::device_model().shared_per_block);
+  }
   return found->second;
 }
 
@@ -51,9 +54,10 @@ cudaError_t detail::set_function_attribute(const void* function, cudaFuncAttribu
                                            int value) {
   if (function == nullptr) return remember(cudaErrorInvalidDeviceFunction);
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return cudaSuccess;  // hints
-  const auto fits = [&](std::size_t declared) {
-    return value >= 0 && static_cast<std::size_t>(value) + declared <= model::kSharedPerBlockOptin;
-  };
+  const auto fits =
+      [&, most = control::device_model().shared_per_block_optin()](std::size_t declared) {
+        return value >= 0 && static_cast<std::size_t>(value) + declared <= most;
+      };
   if (!fits(largest_static_shared()) && !fits(declared_shared(function))) {
     return remember(cudaErrorInvalidValue);
   }
@@ -68,7 +72,7 @@ cudaError_t detail::get_function_attributes(cudaFuncAttributes* attributes, cons
   if (function == nullptr) return remember(cudaErrorInvalidDeviceFunction);
   *attributes = {};
   attributes->maxThreadsPerBlock = static_cast<int>(model::kThreadsPerBlock);
-  attributes->ptxVersion = attributes->binaryVersion = 90;
+  attributes->ptxVersion = attributes->binaryVersion = control::device_model().compute_capability;
   attributes->sharedSizeBytes = declared_shared(function);
   attributes->maxDynamicSharedSizeBytes = static_cast<int>(max_dynamic_shared(function));
   return cudaSuccess;

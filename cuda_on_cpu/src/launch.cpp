@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cuda_on_cpu/launch.hpp>
 #include <string>
 
@@ -51,7 +52,7 @@ Refusal check_shape(const dim3& grid, const dim3& block) {
 
 Refusal check_shared(std::size_t bytes, const void* function) {
   // What a kernel declares is asked for only where it matters: that takes milliseconds.
-  if (bytes + largest_static_shared() <= model::kSharedPerBlock ||
+  if (bytes + largest_static_shared() <= control::device_model().shared_per_block ||
       bytes <= allowed_dynamic_shared(function)) {
     return {};
   }
@@ -64,11 +65,14 @@ Refusal check_shared(std::size_t bytes, const void* function) {
           std::to_string(allowed) +
           (declared > 0 ? " beside the " + std::to_string(declared) + " that it declares" : "") +
           " (cudaFuncSetAttribute allows up to " +
-          std::to_string(model::kSharedPerBlockOptin - declared) + ")"};
+          std::to_string(control::device_model().shared_per_block_optin() - declared) + " on " +
+          control::device_model().architecture + ")"};
 }
 
 template <class Size>
 Refusal check_cluster(const dim3& grid, const Size& cluster) {
+  if (const control::DeviceModel& device = control::device_model(); !device.has_clusters())
+    return {cudaErrorNotSupported, text_of_need("a cluster", "sm_90", device)};
   const unsigned blocks[] = {grid.x, grid.y, grid.z}, size[] = {cluster.x, cluster.y, cluster.z};
   std::size_t product = 1;
   for (int axis = 0; axis < 3; ++axis) {
@@ -107,10 +111,13 @@ Refusal check_attributes(const cudaLaunchConfig_t& config) {
         const int blocks_per_sm = model::blocks_per_sm(b.x * b.y * b.z, config.dynamicSmemBytes);
         const std::size_t resident = static_cast<std::size_t>(model::multiprocessors()) *
                                      static_cast<unsigned>(blocks_per_sm);
-        if (blocks <= resident) break;
+        const auto waiting = static_cast<std::size_t>(
+            control::most_waiting_blocks(static_cast<int>(b.x * b.y * b.z)));
+        if (blocks <= std::min(resident, waiting)) break;
         return {cudaErrorCooperativeLaunchTooLarge,
                 std::to_string(blocks) + " blocks cannot be resident at once, only " +
-                    std::to_string(resident)};
+                    std::to_string(std::min(resident, waiting)) +
+                    (waiting < resident ? " in cuda_on_cpu" : "")};
       }
       default: break;  // hints
     }

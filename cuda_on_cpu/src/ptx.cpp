@@ -7,6 +7,7 @@
 #include <cuda_on_cpu/ptx.hpp>
 
 #include "block_runner.hpp"
+#include "model_device.hpp"
 #include "report_text.hpp"
 #include "tensor_core.hpp"
 #include "watching.hpp"
@@ -17,6 +18,19 @@ namespace {
 using detail::Site;
 using detail::WarpFunction;
 using detail::WarpMeeting;
+
+/// Ends the kernel unless the device has the instruction. (ldmatrix: every model has it.)
+void need(bool has, const char* name, const char* architecture, const Site& site) {
+  if (has) return;
+  BlockRunner& runner = BlockRunner::of_running_kernel(name);
+  runner.fail_thread(cudaErrorIllegalInstruction,
+                     "calls " + std::string(name) + " at " + describe_site(site) + ", but " +
+                         text_of_need(name, architecture, *runner.launch().settings.model) + ".");
+}
+
+const control::DeviceModel& device_of(const char* function) {
+  return *BlockRunner::of_running_kernel(function).launch().settings.model;
+}
 
 /// Meets the warp, and lets one lane call `compute` with the operands of all.
 template <class Operands, class Compute>
@@ -171,6 +185,14 @@ void multiply(const std::array<MatrixProduct*, kLanes>& lanes) {
   }
 }
 
+template <FactorType kType>
+void multiply_together(WarpFunction function, const char* name, float* d, const std::uint32_t* a,
+                       const std::uint32_t* b, const Site& site) {
+  need(device_of(name).has_bf16_mma(), name, "sm_80", site);
+  MatrixProduct mine{d, a, b};
+  compute_together(function, name, mine, site, multiply<kType>);
+}
+
 }  // namespace
 
 void ldmatrix_x1(std::uint32_t (&fragment)[1], const void* row, Site site) {
@@ -191,6 +213,7 @@ void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const void* row, Site site)
 
 void stmatrix_x4_trans(void* row, const std::uint32_t (&fragment)[4], Site site) {
   constexpr const char* kName = "stmatrix.x4.trans";
+  need(device_of(kName).compute_capability >= 90, kName, "sm_90", site);
   name_row(inspect::Operation::store, kName, 4, row, site);
   MatrixStore mine{row, fragment};
   compute_together(
@@ -218,21 +241,18 @@ std::uint32_t cvt_rna_tf32(float value) {
 
 void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                       Site site) {
-  MatrixProduct mine{d, a, b};
-  compute_together(WarpFunction::mma_m16n8k8_tf32, "mma.sync.m16n8k8.tf32", mine, site,
-                   multiply<FactorType::tf32>);
+  multiply_together<FactorType::tf32>(WarpFunction::mma_m16n8k8_tf32, "mma.sync.m16n8k8.tf32", d, a,
+                                      b, site);
 }
 void mma_m16n8k16_f16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                       Site site) {
-  MatrixProduct mine{d, a, b};
-  compute_together(WarpFunction::mma_m16n8k16_f16, "mma.sync.m16n8k16.f16", mine, site,
-                   multiply<FactorType::f16>);
+  multiply_together<FactorType::f16>(WarpFunction::mma_m16n8k16_f16, "mma.sync.m16n8k16.f16", d, a,
+                                     b, site);
 }
 void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                        Site site) {
-  MatrixProduct mine{d, a, b};
-  compute_together(WarpFunction::mma_m16n8k16_bf16, "mma.sync.m16n8k16.bf16", mine, site,
-                   multiply<FactorType::bf16>);
+  multiply_together<FactorType::bf16>(WarpFunction::mma_m16n8k16_bf16, "mma.sync.m16n8k16.bf16", d,
+                                      a, b, site);
 }
 
 }  // namespace cuda_on_cpu::ptx

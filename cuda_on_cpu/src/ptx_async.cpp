@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "block_runner.hpp"
+#include "model_device.hpp"
 #include "report_text.hpp"
 #include "watching.hpp"
 
@@ -18,11 +19,38 @@ using detail::Site;
 // What mapa() returns: behind a block's own 18 bits, its rank, from 1 on.
 constexpr unsigned kRankAt = 24;
 
+/// What an instruction needs.
+enum class Architecture : std::uint8_t { any, sm_80, sm_90, sm_90a };
+
+const char* name_of(Architecture needed) {
+  return needed == Architecture::sm_80   ? "sm_80"
+         : needed == Architecture::sm_90 ? "sm_90"
+                                         : "sm_90a";
+}
+
+bool is_met(Architecture needed, const control::DeviceModel& device) {
+  switch (needed) {
+    case Architecture::any: return true;
+    case Architecture::sm_80: return device.has_cp_async();
+    case Architecture::sm_90: return device.has_tma();
+    case Architecture::sm_90a: return device.has_wgmma();
+  }
+  return true;
+}
+
 /// The running thread and the function that it calls, for reports.
 class Caller {
  public:
-  Caller(const char* function, const Site& site)
-      : runner_(BlockRunner::of_running_kernel(function)), function_(function), site_(site) {}
+  /// @param needed the least architecture of the instruction
+  Caller(const char* function, const Site& site, Architecture needed = Architecture::sm_90)
+      : runner_(BlockRunner::of_running_kernel(function)), function_(function), site_(site) {
+    const control::DeviceModel& device = *runner_.launch().settings.model;
+    if (!is_met(needed, device)) {
+      runner_.fail_thread(cudaErrorIllegalInstruction,
+                          "calls " + std::string(function_) + " at " + describe_site(site_) +
+                              ", but " + text_of_need(function_, name_of(needed), device) + ".");
+    }
+  }
 
   BlockRunner& runner() const { return runner_; }
 
@@ -148,7 +176,7 @@ void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) 
 }  // namespace
 
 unsigned shared_address(const void* shared, Site site) {
-  const Caller caller("shared_address", site);
+  const Caller caller("shared_address", site, Architecture::any);
   const unsigned address = caller.runner().shared_address(shared);
   if (address == ~0u) {
     caller.refuse("for a pointer to no shared memory, or static shared memory beyond 27 KiB");
@@ -157,7 +185,7 @@ unsigned shared_address(const void* shared, Site site) {
 }
 
 void mbarrier_init(std::uint64_t* barrier, int arrivals, Site site) {
-  const Caller caller("mbarrier_init", site);
+  const Caller caller("mbarrier_init", site, Architecture::sm_80);
   BlockRunner& runner = caller.runner();
   if (reinterpret_cast<std::uintptr_t>(barrier) % 8 != 0) {
     caller.refuse("for a barrier not aligned to 8 bytes", cudaErrorMisalignedAddress);
@@ -172,7 +200,7 @@ void mbarrier_init(std::uint64_t* barrier, int arrivals, Site site) {
 }
 
 void mbarrier_inval(std::uint64_t* object, Site site) {
-  const Caller caller("mbarrier_inval", site);
+  const Caller caller("mbarrier_inval", site, Architecture::sm_80);
   Mbarrier& barrier = caller.mbarrier(object);
   if (!barrier.waiting().empty() || barrier.has_loads() || barrier.has_copies() ||
       barrier.has_stores()) {
@@ -183,7 +211,7 @@ void mbarrier_inval(std::uint64_t* object, Site site) {
 }
 
 void mbarrier_arrive(std::uint64_t* object, Site site) {
-  const Caller caller("mbarrier_arrive", site);
+  const Caller caller("mbarrier_arrive", site, Architecture::sm_80);
   Mbarrier& barrier = caller.mbarrier(object);
   if (!barrier.may_arrive()) {
     caller.refuse("once more than its phase expects: " + barrier.describe());
@@ -194,7 +222,7 @@ void mbarrier_arrive(std::uint64_t* object, Site site) {
 }
 
 void cp_async_mbarrier_arrive_noinc(std::uint64_t* object, Site site) {
-  const Caller caller("cp_async_mbarrier_arrive_noinc", site);
+  const Caller caller("cp_async_mbarrier_arrive_noinc", site, Architecture::sm_80);
   Mbarrier& barrier = caller.mbarrier(object);
   if (!barrier.may_arrive()) {
     caller.refuse("once more than its phase expects: " + barrier.describe());
@@ -239,7 +267,7 @@ void mbarrier_wait(std::uint64_t* object, unsigned parity, Site site) {
 }
 
 void named_barrier_sync(int id, int threads, Site site) {
-  const Caller caller("named_barrier_sync", site);
+  const Caller caller("named_barrier_sync", site, Architecture::any);
   if (id < 1 || id > 15) caller.refuse("with a number that is not 1 to 15");
   if (threads <= 0 || threads % static_cast<int>(kLanes) != 0) {
     caller.refuse("for a number of threads that is no multiple of 32");
@@ -271,15 +299,15 @@ unsigned cluster_nctarank() {
 }
 
 void barrier_cluster_arrive(Site site) {
-  BlockRunner::of_running_kernel("barrier_cluster_arrive").cluster_arrive(true, site);
+  Caller("barrier_cluster_arrive", site).runner().cluster_arrive(true, site);
 }
 
 void barrier_cluster_arrive_relaxed(Site site) {
-  BlockRunner::of_running_kernel("barrier_cluster_arrive_relaxed").cluster_arrive(false, site);
+  Caller("barrier_cluster_arrive_relaxed", site).runner().cluster_arrive(false, site);
 }
 
 void barrier_cluster_wait(Site site) {
-  BlockRunner::of_running_kernel("barrier_cluster_wait").cluster_wait(site);
+  Caller("barrier_cluster_wait", site).runner().cluster_wait(site);
 }
 
 unsigned mapa(const void* shared, unsigned rank, Site site) {
@@ -461,7 +489,7 @@ void check(const Caller& caller, const std::string& defect) {
 
 std::uint64_t wgmma_descriptor(const void* shared, int leading_bytes, int stride_bytes,
                                int swizzle_bytes, Site site) {
-  const Caller caller("wgmma_descriptor", site);
+  const Caller caller("wgmma_descriptor", site, Architecture::sm_90a);
   const unsigned address = shared_address(shared, site);
   std::uint64_t mode = 0;
   switch (swizzle_bytes) {
@@ -481,15 +509,19 @@ std::uint64_t wgmma_descriptor(const void* shared, int leading_bytes, int stride
          mode << 62;
 }
 
+void detail_of_ptx::setmaxnreg(const Site& site) {
+  Caller("setmaxnreg", site, Architecture::sm_90a);
+}
+
 void wgmma_fence(Site site) {
-  const Caller caller("wgmma_fence", site);
+  const Caller caller("wgmma_fence", site, Architecture::sm_90a);
   warpgroup_of(caller).fence(caller.runner().thread() % kWarpgroup);
 }
 
 void detail_of_ptx::wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t b,
                           bool column_major_a, bool row_major_b, bool accumulate,
                           const Site& site) {
-  const Caller caller("wgmma", site);
+  const Caller caller("wgmma", site, Architecture::sm_90a);
   check(caller,
         warpgroup_of(caller).issue(caller.runner().thread() % kWarpgroup, d,
                                    {type, n, a, b, row_major_b, accumulate, site, column_major_a}));
@@ -497,18 +529,18 @@ void detail_of_ptx::wgmma(FactorType type, float* d, unsigned n, std::uint64_t a
 
 void detail_of_ptx::wgmma(FactorType type, float* d, unsigned n, const std::uint32_t* a,
                           std::uint64_t b, bool accumulate, const Site& site) {
-  const Caller caller("wgmma", site);
+  const Caller caller("wgmma", site, Architecture::sm_90a);
   check(caller, warpgroup_of(caller).issue(caller.runner().thread() % kWarpgroup, d,
                                            {type, n, 0, b, false, accumulate, site, false, a}));
 }
 
 void wgmma_commit_group(Site site) {
-  const Caller caller("wgmma_commit_group", site);
+  const Caller caller("wgmma_commit_group", site, Architecture::sm_90a);
   check(caller, warpgroup_of(caller).commit(caller.runner().thread() % kWarpgroup));
 }
 
 void detail_of_ptx::wgmma_wait_group(unsigned groups, const Site& site) {
-  const Caller caller("wgmma_wait_group", site);
+  const Caller caller("wgmma_wait_group", site, Architecture::sm_90a);
   BlockRunner& runner = caller.runner();
   Warpgroup& warpgroup = warpgroup_of(caller);
   bool complete = false;

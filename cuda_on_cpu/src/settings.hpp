@@ -6,15 +6,23 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cuda_on_cpu/control.hpp>
+#include <cuda_on_cpu/device_models.hpp>
 
 namespace cuda_on_cpu {
+
+/// Of the device where no model was chosen: few, because each block of a cooperative launch takes
+/// an OS thread.
+inline constexpr int kDefaultMultiprocessors = 8;
+/// What the device is where no model was chosen.
+const control::DeviceModel* default_model();
 
 struct Settings {
   control::ThreadOrder order = control::ThreadOrder::forward;
   std::uint64_t seed = 0;
   bool nan_fill = true;
   std::chrono::milliseconds deadlock_timeout{2000};
-  int compute_capability = 90;  ///< 10 * major + minor
+  const control::DeviceModel* model = default_model();
+  int multiprocessors = kDefaultMultiprocessors;
 };
 
 /// A copy of the settings as they are now.

@@ -13,7 +13,7 @@ namespace cuda_on_cpu {
 namespace {
 
 constexpr std::size_t kGuard = 1024;
-constexpr std::size_t kCapacity = model::kSharedPerBlockOptin;
+constexpr std::size_t kCapacity = model::kMostSharedPerBlock;
 static_assert(kCapacity % kPage + kGuard <= kPage, "the last page has room for the guard band");
 constexpr std::size_t kUsablePages = (kCapacity + kGuard + kPage - 1) / kPage * kPage;
 constexpr std::size_t kMapped = kPage + kUsablePages + kPage;

@@ -61,13 +61,21 @@ bool is_supported(const Arguments& a) {
   return element_bytes(a.type) != 0 && a.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE;
 }
 
-CUresult say_unsupported(const char* function) {
-  remember(cudaErrorNotSupported, std::string(function) +
-                                      ": cuda_on_cpu knows elements of 2 and 4 bytes, and no "
-                                      "interleaving.");
+CUresult say_unsupported(const char* function, const std::string& why) {
+  remember(cudaErrorNotSupported, std::string(function) + ": " + why + ".");
   cudaGetLastError();
   return CUDA_ERROR_NOT_SUPPORTED;
 }
+
+/// CUDA_SUCCESS where the device has TMA.
+CUresult need_tma(const char* function) {
+  const control::DeviceModel& device = control::device_model();
+  if (device.has_tma()) return CUDA_SUCCESS;
+  return say_unsupported(function, text_of_need("TMA", "sm_90", device));
+}
+
+constexpr const char* kNotKnown =
+    "cuda_on_cpu knows elements of 2 and 4 bytes, and no interleaving";
 
 /// The limits that both modes have.
 void check_common(Limits& limits, const Arguments& a, unsigned least_rank) {
@@ -111,7 +119,8 @@ void check_bytes(Limits& limits, const Arguments& a, std::uint64_t elements, std
     limits.require(bytes <= span, std::string(name) + " must fit the swizzle's " +
                                       std::to_string(span) + " bytes");
   }
-  limits.require(bytes * rows <= model::kSharedPerSm, "a box must fit an SM's shared memory");
+  limits.require(bytes * rows <= control::device_model().shared_per_sm,
+                 "a box must fit an SM's shared memory");
 }
 
 TensorMapFields common_fields(const Arguments& a) {
@@ -149,7 +158,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   Limits limits;
   check_common(limits, a, 1);
   limits.require(box != nullptr, "an array of sizes or strides is missing");
-  if (limits.kept() && !is_supported(a)) return say_unsupported("cuTensorMapEncodeTiled");
+  if (limits.kept() && !is_supported(a))
+    return say_unsupported("cuTensorMapEncodeTiled", kNotKnown);
   std::uint64_t rows = 1;
   for (unsigned i = 0; limits.kept() && i < rank; ++i) {
     limits.require(box[i] >= 1 && box[i] <= 256,
@@ -158,6 +168,8 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuui
   }
   if (limits.kept()) check_bytes(limits, a, box[0], rows, "the box's innermost dimension");
   if (!limits.kept()) return limits.refuse("cuTensorMapEncodeTiled");
+  if (const CUresult lacks = need_tma("cuTensorMapEncodeTiled"); lacks != CUDA_SUCCESS)
+    return lacks;
 
   TensorMapFields fields = common_fields(a);
   for (unsigned i = 0; i < rank; ++i) fields.box[i] = static_cast<std::uint16_t>(box[i]);
@@ -178,7 +190,8 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   check_common(limits, a, 3);
   limits.require(lower_corner != nullptr && upper_corner != nullptr,
                  "an array of corners is missing");
-  if (limits.kept() && !is_supported(a)) return say_unsupported("cuTensorMapEncodeIm2col");
+  if (limits.kept() && !is_supported(a))
+    return say_unsupported("cuTensorMapEncodeIm2col", kNotKnown);
   constexpr int kCornerLimit[kMaxTensorRank + 1] = {0, 0, 0, 32768, 128, 16};
   for (unsigned i = 0; limits.kept() && i + 2 < rank; ++i) {
     for (const int corner : {lower_corner[i], upper_corner[i]}) {
@@ -196,6 +209,8 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuu
   if (limits.kept())
     check_bytes(limits, a, channels_per_pixel, pixels_per_column, "a pixel's channels");
   if (!limits.kept()) return limits.refuse("cuTensorMapEncodeIm2col");
+  if (const CUresult lacks = need_tma("cuTensorMapEncodeIm2col"); lacks != CUDA_SUCCESS)
+    return lacks;
 
   TensorMapFields fields = common_fields(a);
   fields.im2col = 1;

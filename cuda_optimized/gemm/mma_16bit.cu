@@ -32,6 +32,7 @@
 /// **Try.** Load b without `.trans`, from a tile that is transposed while it is stored. How many
 /// stores of 2 bytes does a thread make for one of 16?
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
@@ -194,9 +195,7 @@ OutputTile tile(const GemmProblem& gemm) {
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_plain_sums(gemm)) return why;
-  if (compute_capability() < 80) {
-    return "needs tensor cores of compute capability 8.0, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 

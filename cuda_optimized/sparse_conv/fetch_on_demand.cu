@@ -214,7 +214,7 @@ void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Co
   const bool aligned = channels_in_fours(conv.Cin) && channels_in_fours(conv.Cout) &&
                        is_aligned(fetch.features) && is_aligned(fetch.weights) && is_aligned(y);
   if (conv.pairs > 0) {
-    with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
+    with_tile(conv.pairs, conv, [&]<class Tile>(std::type_identity<Tile>) {
       const auto kernel = aligned ? sparse_conv_fetch_on_demand<Tile, true>
                                   : sparse_conv_fetch_on_demand<Tile, false>;
       const std::int64_t tiles =

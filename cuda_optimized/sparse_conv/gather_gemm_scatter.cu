@@ -168,7 +168,7 @@ void multiply(const SparseConvProblem& conv, const gemm::Product& product, std::
               const std::int32_t* offset, const float* bias) {
   const bool aligned =
       channels_in_fours(product.N) && is_aligned(product.b) && is_aligned(product.c);
-  with_tile(usual_rows, conv, [&]<class Tile>(const Tile&) {
+  with_tile(usual_rows, conv, [&]<class Tile>(std::type_identity<Tile>) {
     const auto kernel = aligned ? sparse_conv_gather_gemm_scatter_multiply_rows<Tile, true>
                                 : sparse_conv_gather_gemm_scatter_multiply_rows<Tile, false>;
     const std::int64_t tiles =

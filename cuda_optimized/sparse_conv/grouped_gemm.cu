@@ -205,7 +205,7 @@ void gather(const SparseConvProblem& conv, const std::int32_t* pairs, std::int32
 void multiply(const SparseConvProblem& conv, const std::int32_t* offsets, const float* gathered,
               const float* weights, float* products) {
   const bool aligned = channels_in_fours(conv.Cout) && is_aligned(weights);
-  with_tile(conv.pairs, conv, [&]<class Tile>(const Tile&) {
+  with_tile(conv.pairs, conv, [&]<class Tile>(std::type_identity<Tile>) {
     const auto kernel = aligned ? sparse_conv_grouped_gemm_multiply_rows<Tile, true>
                                 : sparse_conv_grouped_gemm_multiply_rows<Tile, false>;
     const std::int64_t tiles =

@@ -36,6 +36,7 @@
 #include <algorithm>
 
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -203,16 +204,10 @@ Declined supports(const SparseConvProblem& conv) {
   if (conv.dtype == DType::f32) return "types of 16 bits only";
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
   if (conv.M >= kMost || conv.Cin >= kMost) return "rows and channels below 2^30";
-  if (compute_capability() < 80) {
-    return "tensor cores take these numbers from compute capability 8.0 on";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   std::size_t bytes = 0;
   with_shape<Half>(conv, [&]<class Shape>(Shape) { bytes = shared_bytes<Shape>(conv.book.KV); });
-  if (bytes > max_shared_bytes()) {
-    return text("weights of ", std::min(conv.book.KV, kPart), " taps take ", bytes,
-                " bytes of shared memory, more than this device has");
-  }
-  return {};
+  return why_no_shared(static_cast<std::int64_t>(bytes));
 }
 
 /// features [N][Cin], weights [KV][Cin][Cout], nbr [KV][M] with masks, y [M][Cout]; no order.

@@ -33,6 +33,7 @@
 /// **Try.** Take the rows in the order of the sites (TapList::find() in shared/gathered_taps.cuh).
 /// How many taps does a tile have now?
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -242,18 +243,12 @@ Declined supports_as(const SparseConvProblem& conv) {
   // The tile for pieces is the larger one; whether there are any is known when there are arrays.
   std::size_t bytes = 0;
   with_shape<T>(conv, true, [&]<class Shape>(Shape) { bytes = Shape::shared_bytes(conv.book.KV); });
-  if (bytes > max_shared_bytes()) {
-    return text("tile and list of ", conv.book.KV, " taps take ", bytes,
-                " bytes of shared memory, more than this device has");
-  }
-  return {};
+  return why_no_shared(static_cast<std::int64_t>(bytes));
 }
 
 Declined supports(const SparseConvProblem& conv) {
   if (const Declined why = declined_by_precision(conv)) return why;
-  if (compute_capability() < 80) {
-    return "tensor cores take these numbers from compute capability 8.0 on";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
   // Types of 16 bits have the same tiles.
   return conv.dtype == DType::f32 ? supports_as<float>(conv) : supports_as<Half>(conv);

@@ -35,6 +35,7 @@
 #include <algorithm>
 
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -274,7 +275,7 @@ std::string words_in(const SparseConvProblem& conv) {
 }
 
 Declined supports(const SparseConvProblem& conv) {
-  if (compute_capability() < 80) return "needs a GPU of compute capability 8.0 or more";
+  if (const Declined why = why_not("sm_80")) return why;
   if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
     return "float32 with precision fp32: tensor cores round to TF32";
   }

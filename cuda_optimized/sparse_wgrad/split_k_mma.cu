@@ -31,6 +31,7 @@
 /// **Try.** Let each pair of taps that mirror each other (under `subm`) be one block's work. Which
 /// rows do they have in common? How many loads does that save?
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -258,7 +259,7 @@ void run_in(const SparseConvProblem& conv, const SparseWgradArrays& arrays,
 }
 
 Declined supports(const SparseConvProblem& conv) {
-  if (compute_capability() < 80) return "needs a GPU of compute capability 8.0 or more";
+  if (const Declined why = why_not("sm_80")) return why;
   if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
     return "float32 with precision fp32: tensor cores round to TF32";
   }

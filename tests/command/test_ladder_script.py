@@ -193,11 +193,13 @@ class Ladder(unittest.TestCase):
             self.assertEqual(self.status("list"), 0)
             (self.folder / "build/cpu/ladder.setup").unlink()
 
-    def test_device_code_for_the_oldest_and_the_newest_architecture(self):
-        self.add("nvcc", "[ $1 != --list-gpu-code ] || printf 'sm_%s\\n' 75 90 100 120 88")
+    def test_device_code_for_all_architectures_that_rungs_run_on_and_the_newest(self):
+        self.add("nvcc", "[ $1 != --list-gpu-code ] || printf 'sm_%s\\n' 75 80 90 100 120 88 121")
         (self.folder / "build/gpu-code").mkdir()
         self.status("check", "gpu-code-all", CUDACXX=str(self.folder / "nvcc"))
-        self.assertIn("-DCONVLADDER_GPU_CODE_ALSO=sm_75;sm_120", (self.folder / "state/cmake").read_text())
+        words = (self.folder / "state/cmake").read_text()
+        self.assertIn("-DCONVLADDER_GPU_CODE_ALSO=sm_75;sm_80;sm_100;sm_120;sm_75;sm_121", words)
+        self.assertIn("-DCONVLADDER_GPU_CODE_SAMPLE=", words)
 
     def test_completion(self):
         for folder in ("cpu_reference/gemm", "cuda_naive/gemm", "cuda_optimized/gemm"):

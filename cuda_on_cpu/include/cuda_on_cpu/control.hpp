@@ -37,16 +37,12 @@ void set_memory_limit(std::size_t bytes);
 /// seconds.
 void set_deadlock_timeout(std::chrono::milliseconds timeout);
 
-/// What the device says of its compute capability, 10 * major + minor: 75, 80, 90 (the default).
-/// It decides what a program asks of the device; all instructions run under each.
-void set_compute_capability(int capability);
-
 /// Full sentences about the last error: what, in which kernel, block and thread, at which lines.
 /// Empty if there was none.
 std::string last_report();
 
-/// Back to the defaults: order, fill, limit, timeout, compute capability; forgets the errors and
-/// the last report. Allocations and the number of worker threads stay.
+/// Back to the defaults: order, fill, limit, timeout; forgets the errors and the last report.
+/// Allocations, the number of worker threads and the device (device_models.hpp) stay.
 void reset();
 
 /// A device allocation that is alive.

@@ -164,6 +164,7 @@ void wgmma(FactorType type, float* d, unsigned n, std::uint64_t a, std::uint64_t
 void wgmma(FactorType type, float* d, unsigned n, const std::uint32_t* a, std::uint64_t b,
            bool accumulate, const detail::Site& site);
 void wgmma_wait_group(unsigned groups, const detail::Site& site);
+void setmaxnreg(const detail::Site& site);
 
 }  // namespace detail_of_ptx
 
@@ -320,12 +321,14 @@ void wgmma_m64k32_e4m3(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, boo
 
 /// `setmaxnreg`: registers are not counted here.
 template <int kRegisters>
-void setmaxnreg_inc() {
+void setmaxnreg_inc(detail::Site site = detail::Site::current()) {
   static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0);
+  detail_of_ptx::setmaxnreg(site);
 }
 template <int kRegisters>
-void setmaxnreg_dec() {
+void setmaxnreg_dec(detail::Site site = detail::Site::current()) {
   static_assert(kRegisters >= 24 && kRegisters <= 256 && kRegisters % 8 == 0);
+  detail_of_ptx::setmaxnreg(site);
 }
 
 }  // namespace cuda_on_cpu::ptx

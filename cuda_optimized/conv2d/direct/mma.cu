@@ -38,6 +38,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -213,9 +214,7 @@ Declined supports(const Conv2dProblem& conv) {
                 dtype_name(conv.dtype, conv.precision));
   }
   if (conv.layout != Layout::nchw) return "layout nchw only";
-  if (compute_capability() < 80) {
-    return "mma of 16 x 8 x 16 needs compute capability 8.0, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   if (std::int64_t{conv.N} * conv.P * ceil_div(conv.Q, 16) > std::int64_t{1} << 30) {
     return "more than 2^30 groups of 16 pixels";
   }
@@ -226,10 +225,8 @@ Declined supports(const Conv2dProblem& conv) {
     HalfPatchTiling tiling = smallest_half_tiling(conv, 1, 1, true);
     bytes = lay_out(conv, most, &tiling);
   }
-  return text(
-      "the weights of 8 filters and the inputs of 16 pixels, or of 32 if the stride is odd, "
-      "twice, take at least ",
-      bytes, " bytes of shared memory, more than ", most);
+  // Of the weights of 8 filters and the inputs of 16 pixels, or of 32 if the stride is odd, twice.
+  return shared_need_in_words(bytes, most, compute_capability());
 }
 
 template <class T>

@@ -36,6 +36,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -196,9 +197,7 @@ Declined supports(const Conv2dProblem& conv) {
   }
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
-  if (compute_capability() < 80) {
-    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   if (std::int64_t{conv.N} * conv.P * ceil_div(conv.Q, 16) > std::int64_t{1} << 30) {
     return "more than 2^30 groups of 16 pixels";
   }
@@ -209,8 +208,8 @@ Declined supports(const Conv2dProblem& conv) {
     Tiling tiling = smallest_tiling(conv, 1, 1);
     bytes = lay_out(conv, most, &tiling);
   }
-  return text("the weights of 16 filters and the inputs of 16 pixels, twice, take at least ", bytes,
-              " bytes of shared memory, more than ", most);
+  // Of the weights of 16 filters and the inputs of 16 pixels, twice.
+  return shared_need_in_words(bytes, most, compute_capability());
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {

@@ -33,6 +33,7 @@
 /// idle. Rounding and what is declined as winograd_2x2.
 /// **Try.** Take 256 threads, each with the sums of two frequencies: as many loads for as many
 /// multiply-adds, and twice the registers. What has a scheduler left to do while a warp waits?
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/shared/winograd/winograd_plan.cuh"
@@ -260,6 +261,7 @@ std::int64_t blocks_of(const Conv2dProblem& conv) {
 }
 
 Declined supports(const Conv2dProblem& conv) {
+  if (auto reason = why_not("sm_80", "96 KiB of shared memory per block")) return reason;
   if (auto reason = why_no_winograd(conv, W::kM)) return reason;
   if (blocks_of(conv) > kMaxGridX) return "2^31 or more blocks of 64 filters and 32 tiles";
   return {};

@@ -33,6 +33,7 @@
 /// stall reason `wait`?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -251,9 +252,7 @@ Declined supports(const Conv2dProblem& conv) {
   }
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
   if (conv.dtype != DType::f32) return "float32 only";
-  if (compute_capability() < 80) {
-    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   if (const Declined why = too_many_taps(conv)) return why;
   return too_many_steps(conv);
 }

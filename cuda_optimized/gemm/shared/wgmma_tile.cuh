@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -113,11 +114,6 @@ HOST_DEVICE constexpr int swizzled(int i, int k) {
 
 /// Why wgmma is not there, if so: it belongs to compute capability 9.0 alone, and later GPUs have
 /// other instructions in its place.
-inline Declined why_no_wgmma() {
-  const int capability = compute_capability();
-  if (capability == 90) return {};
-  return text("needs wgmma of compute capability 9.0, and this device has ", capability / 10, ".",
-              capability % 10);
-}
+inline Declined why_no_wgmma() { return why_not("sm_90a"); }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

@@ -34,6 +34,7 @@
 /// **Try.** Do not round b: MmaSums<..., true, false>. Which test finds it, and why not one on
 /// integers?
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/shared/accumulate.cuh"
@@ -141,9 +142,7 @@ Declined supports(const GemmProblem& gemm) {
   if (gemm.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
   }
-  if (compute_capability() < 80) {
-    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 

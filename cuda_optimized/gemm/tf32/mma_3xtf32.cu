@@ -31,6 +31,7 @@
 /// Declined: GPUs before compute capability 8.0, the maps that hand out less than whole tiles.
 /// **Try.** Drop end_step(), and find the shortest sum for which the suite notices.
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -204,9 +205,7 @@ OutputTile tile(const GemmProblem& gemm) {
 Declined supports(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f32) return "float32 only";
   if (const Declined why = why_no_plain_sums(gemm)) return why;
-  if (compute_capability() < 80) {
-    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 

@@ -3,6 +3,8 @@
 /// belongs to.
 #pragma once
 
+#include <type_traits>
+
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -15,8 +17,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 template <class Tile>
 inline constexpr int kStages = Tile::kBlockK > 16 ? 2 : 3;
 
-/// Calls body(tile) with a gemm::ThreadTile for `rows` rows that are multiplied at once: as wide as
-/// the output channels, and smaller where there would be few tiles of 128 rows for each SM.
+/// Calls body(std::type_identity<Tile>()) for the gemm::ThreadTile that suits `rows` rows that are
+/// multiplied at once: as wide as the output channels, and smaller where there would be few tiles
+/// of 128 rows for each SM.
 template <class Body>
 void with_tile(std::int64_t rows, const SparseConvProblem& conv, const Body& body) {
   using gemm::ThreadTile;
@@ -24,24 +27,24 @@ void with_tile(std::int64_t rows, const SparseConvProblem& conv, const Body& bod
   const bool many = tiles >= enough_blocks(1024);
   const bool some = tiles >= ceil_div<std::int64_t>(enough_blocks(256), 2);
   if (!some) {
-    body(ThreadTile<32, 32, 16, 4, 4, 4>(0));
+    body(std::type_identity<ThreadTile<32, 32, 16, 4, 4, 4>>());
   } else if (conv.Cout <= 32 && conv.Cin <= 16) {
-    body(ThreadTile<128, 32, 16, 8, 4, 4>(0));
+    body(std::type_identity<ThreadTile<128, 32, 16, 8, 4, 4>>());
   } else if (conv.Cout <= 32) {
-    body(ThreadTile<128, 32, 32, 8, 4, 4>(0));
+    body(std::type_identity<ThreadTile<128, 32, 32, 8, 4, 4>>());
   } else if (!many) {
-    body(ThreadTile<64, 64, 16, 4, 8, 4>(0));
+    body(std::type_identity<ThreadTile<64, 64, 16, 4, 8, 4>>());
   } else if (conv.Cout <= 64) {
-    body(ThreadTile<128, 64, 16, 8, 8, 8>(0));
+    body(std::type_identity<ThreadTile<128, 64, 16, 8, 8, 8>>());
   } else {
-    body(ThreadTile<128, 128, 16, 8, 8, 4>(0));
+    body(std::type_identity<ThreadTile<128, 128, 16, 8, 8, 4>>());
   }
 }
 
 /// For a rung's choice: the tile that with_tile() takes.
 inline std::string tile_in_words(std::int64_t rows, const SparseConvProblem& conv) {
   std::string words;
-  with_tile(rows, conv, [&]<class Tile>(const Tile&) {
+  with_tile(rows, conv, [&]<class Tile>(std::type_identity<Tile>) {
     words = text(Tile::kBlockM, " x ", Tile::kBlockN, Tile::kBlockK > 16 ? " in deep steps" : "");
   });
   return words;

@@ -8,6 +8,7 @@
 
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/fast_division.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
@@ -117,9 +118,7 @@ inline Declined why_not_gathered(const Conv2dProblem& conv, std::int64_t product
   }
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
   if (conv.dtype != DType::f32) return "float32 only";
-  if (compute_capability() < 80) {
-    return "tensor cores take TF32 from compute capability 8.0 on, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   if (products > kMaxDepth) return "sums of 2^31 products and more";
   return {};
 }
