@@ -9,6 +9,7 @@ const std::vector<convladder::RemovedRung>& convladder::removed_rungs() {
       {"cuda_optimized/conv2d/winograd_points", "cuda_optimized/conv2d/winograd/4x4"},
       {"cuda_optimized/conv2d_dgrad/implicit_gemm_wgmma_two_blocks",
        "cuda_optimized/conv2d_dgrad/hopper/cluster_split_k"},
+      {"cuda_optimized/gemm/mma_16bit", "cuda_optimized/gemm/ldmatrix"},
       {"cuda_optimized/rulebook/lists_of_ranks", "cuda_optimized/rulebook/submanifold/brick_lists"},
       {"cuda_optimized/rulebook/one_output_each", "cuda_optimized/rulebook/strided/gather"},
       {"cuda_optimized/rulebook/ranked_bit_grid",

@@ -37,23 +37,30 @@ convladder::Ladder convladder::gemm_ladder() {
                            "cp.async pipeline: several stages are copied asynchronously, past the "
                            "registers"),
                   needs("sm_80",
-                        tf32(Tf32::operands,
-                             CUDA_ROW_IN(cuda_optimized, gemm, tf32, mma,
-                                         "cuda_optimized/gemm/cp_async",
-                                         "tensor cores: mma.sync with operands rounded to TF32"))),
+                        CUDA_ROW(cuda_optimized, gemm, mma, "cuda_optimized/gemm/cp_async",
+                                 "tensor cores: mma.sync in half precision (fp16, bf16), FP32 "
+                                 "accumulators, fragments from plain loads")),
                   needs("sm_80",
-                        CUDA_ROW(cuda_optimized, gemm, mma_16bit, "cuda_optimized/gemm/tf32/mma",
-                                 "mma.sync in half precision (fp16, bf16); ldmatrix transposes b")),
+                        CUDA_ROW(cuda_optimized, gemm, ldmatrix, "cuda_optimized/gemm/mma",
+                                 "ldmatrix and XOR swizzle: fragments without bank conflicts, "
+                                 "loaded ahead of their use")),
                   needs("sm_90a",
-                        tf32(Tf32::operands,
-                             CUDA_ROW_IN(cuda_optimized, gemm, tf32, wgmma,
-                                         "cuda_optimized/gemm/tf32/mma",
-                                         "TMA, wgmma, warp specialization: a producer warp fills a "
-                                         "ring of stages, persistent blocks multiply (TF32)"))),
+                        CUDA_ROW(cuda_optimized, gemm, tma, "cuda_optimized/gemm/ldmatrix",
+                                 "TMA: one thread loads swizzled tiles, a full barrier for each "
+                                 "stage")),
                   needs("sm_90a",
-                        CUDA_ROW(cuda_optimized, gemm, persistent, "cuda_optimized/gemm/tf32/wgmma",
-                                 "TMA and wgmma in half precision: b is read row-major, "
-                                 "without repacking (fp16, bf16)")),
+                        CUDA_ROW(cuda_optimized, gemm, wgmma, "cuda_optimized/gemm/tma",
+                                 "wgmma: warpgroups multiply asynchronously, with operands in "
+                                 "shared memory")),
+                  needs(
+                      "sm_90a",
+                      CUDA_ROW(cuda_optimized, gemm, warp_specialized, "cuda_optimized/gemm/wgmma",
+                               "warp specialization: a producer warp loads, consumer warpgroups "
+                               "multiply, full and empty barriers between them")),
+                  needs("sm_90a", CUDA_ROW(cuda_optimized, gemm, persistent,
+                                           "cuda_optimized/gemm/warp_specialized",
+                                           "persistent kernel: a block computes tile after tile, "
+                                           "the producer runs ahead into the next one")),
                   needs("sm_90a",
                         CUDA_ROW(cuda_optimized, gemm, tma_store, "cuda_optimized/gemm/persistent",
                                  "TMA store: c is stored from a staging buffer while the "
@@ -95,11 +102,23 @@ convladder::Ladder convladder::gemm_ladder() {
                        "and end"),
               needs(
                   "sm_80",
+                  tf32(Tf32::operands,
+                       CUDA_ROW_IN(cuda_optimized, gemm, tf32, mma, "cuda_optimized/gemm/cp_async",
+                                   "mma.sync in TF32: FP32 operands are rounded to TF32"))),
+              needs(
+                  "sm_80",
                   tf32(Tf32::parts,
                        CUDA_ROW_IN(cuda_optimized, gemm, tf32, mma_3xtf32,
                                    "cuda_optimized/gemm/tf32/mma",
                                    "3xTF32: FP32 accuracy from tensor cores, each operand is split "
                                    "into two TF32 parts"))),
+              needs(
+                  "sm_90a",
+                  tf32(Tf32::operands,
+                       CUDA_ROW_IN(
+                           cuda_optimized, gemm,
+                           tf32, wgmma, "cuda_optimized/gemm/persistent",
+                           "persistent wgmma in TF32: b is transposed in the workspace first"))),
           }),
           advanced({
               needs("sm_90a",

@@ -23,7 +23,7 @@ import expect  # noqa: E402  (hashes of sources)
 
 FILE = ROOT / "benchmarks/sass/gemm.json"
 RUNGS = ["cuda_naive/gemm/direct", *(f"cuda_optimized/gemm/{name}" for name in (
-    "tiled", "register_tile", "vectorized", "warp_tiles", "double_buffered", "cp_async", "tf32/mma", "tf32/wgmma", "mma_16bit", "persistent", "setmaxnreg"))]
+    "tiled", "register_tile", "vectorized", "warp_tiles", "double_buffered", "cp_async", "tf32/mma", "tf32/wgmma", "ldmatrix", "persistent", "setmaxnreg"))]
 KINDS = {  # of instructions, by the beginning of their names
     "multiply": ("FFMA", "HMMA", "HGMMA"),
     "shared memory": ("LDS", "STS", "LDSM"),

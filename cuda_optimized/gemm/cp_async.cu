@@ -2,7 +2,7 @@
 /// @brief gemm: the tiles of the next steps are copied asynchronously, past the registers.
 ///
 /// - Before: double_buffered.cu
-/// - After: tf32/mma.cu, split_k.cu
+/// - After: mma.cu, split_k.cu, tf32/mma.cu
 /// - As a building block: shared/async_tiles.cuh (split_k and stream_k are made of it)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

@@ -1,39 +1,38 @@
 /// @file persistent.cu
-/// @brief gemm on Hopper in 16 bits: wgmma reads a row-major b as it lies.
+/// @brief gemm on Hopper: a persistent kernel, whose producer runs ahead into the next tile.
 ///
-/// - Before: tf32/wgmma.cu
-/// - After: tma_store.cu
+/// - Before: warp_specialized.cu
+/// - After: tma_store.cu, tf32/wgmma.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** The ring, the producer and the consumers are those of tf32/wgmma.cu. A stage has
-/// the same bytes, which are now 64 steps of k in place of 32, and `wgmma` takes 16 of them. But
-/// what cost a kernel and a workspace there is gone: for numbers of 16 bits, and only for those,
-/// `wgmma` has a bit "transpose b". With it, b's tile in shared memory has rows along n, as in
-/// memory. The 128-byte swizzle permutes rows of 128 bytes, so a tile of 256 columns is four boxes
-/// of 64:
+/// **The idea.** In warp_specialized.cu, every tile of c is a block: it initialises barriers, waits
+/// for its first stage, and while it stores c, nothing is loaded. Here as many blocks are launched
+/// as fit on the SMs, and each computes one tile after the other. The ring of stages and its phases
+/// continue from tile to tile, so that the producer loads the next tile's first stages while the
+/// consumers still store the last tile:
 ///
-///     b [K][N]             stage: box 0      box 1 ...     descriptor
-///     k0 |....n0..........|       64 x 64    64 x 64       +1024 bytes: the next 8 steps of k
-///        |    [  |  |  |  ]|  ->  8 KB       8 KB          +8192 bytes: the next 64 columns
-///     +64|    [  |  |  |  ]|                               k + 16: 2048 bytes further
+///     producer    tile 0, step 61 | 62 | 63 | tile 1, step 0 | 1 | 2 | wait for empty
+///     consumers        ... step 62 | step 63 | store tile 0           | tile 1, step 0
+///
+/// A tile scheduler maps a running index to a tile, 8 columns of tiles side by side.
 ///
 /// **Expect.** A step of a tile of 128 x 256 loads 48 KB for 1024 cycles of the tensor cores: 48
-/// bytes a cycle and SM, where the L2 cache delivers about 34. That is 71 % of 990 TFLOP/s, and the
-/// same ratio as in TF32. Predicted on an H200: 650 to 700 TFLOP/s at 4096 (205 us) and 8192
-/// (1620 us); 29 us at 2048, one tile an SM, and 10 us at 1024, whose tiles are smaller.
+/// bytes a cycle and SM, where the L2 cache delivers about 34. That is 71 % of 990 TFLOP/s.
+/// Predicted on an H200: 650 to 700 TFLOP/s at 4096 (205 us) and 8192 (1620 us); 29 us at 2048, one
+/// tile an SM, and 10 us at 1024, whose tiles are smaller.
 /// @expect on --m 128 --n 128 --k 128 --dtype bf16
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
-/// @expect lanes_per_request.shared.async 1, one thread asks for a box
-/// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288
-/// @expect bytes_per_lane.c.store 4, two numbers
+/// @expect bytes_per_lane.c.store 16
+/// @expect on --m 1280 --n 128 --k 8 --dtype bf16
+/// @expect blocks 8, one an SM of cuda_on_cpu, for 10 tiles
 /// **Costs.** 99 to 198 KB of shared memory a block. Where rows of a or b do not begin at multiples
-/// of 16 bytes, a warp gathers numbers: right, and slow. Declined: other types, all but compute
-/// capability 9.0, maps that hand out less than whole tiles.
+/// of 16 bytes, a warp copies element by element. Not supported: as before.
 /// **Try.** Let b's descriptor step by 32 bytes for 16 steps of k, as a's does. What does c hold?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/half_operands.cuh"
 #include "cuda_optimized/gemm/shared/half_types.cuh"
@@ -52,7 +51,7 @@ using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of M
 template <class Shape, class T, class Source>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     gemm_persistent(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
-                    RowMajor<Shape, T> result) {
+                    RowsOfC<T> c) {
   // full: the stage has arrived; empty: all eight consumer warps have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
@@ -116,8 +115,8 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
 #pragma unroll
         for (int i = 0; i < Shape::kRowTiles; ++i) {
           // Descriptors count in units of 16 bytes: along a row of a, from row to row of b.
-          wgmma<Shape::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8,
-                             b_at + k * kHalfColumns / 8);
+          wgmma_m64k16<Shape::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8,
+                                    b_at + k * kHalfColumns / 8);
         }
       }
       ptx::wgmma_commit_group();
@@ -133,33 +132,19 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
-    const auto place = result.place(item);
-    T* rows[Shape::kRowTiles][2];  // of this thread: r and r + 8 of 16
 #pragma unroll
     for (int i = 0; i < Shape::kRowTiles; ++i) {
-      const std::int64_t row = item.m * Shape::M + consumer * kRows + i * 64 + warp * 16 + lane / 4;
-      rows[i][0] = result.row(place, row);
-      rows[i][1] = result.row(place, row + 8);
-    }
-    // Two loops: one without a test for tiles that lie in c as a whole, as most do.
-    if (result.whole(place, item)) {
+      const std::int64_t m = item.m * Shape::M + consumer * kRows + i * 64 + warp * 16 + lane / 4;
 #pragma unroll
-      for (int j = 0; j < Shape::N / 8; ++j) {
-        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
+      for (int half = 0; half < 2; ++half) {
+        T* const row = c.row(m + 8 * half);
+        const auto pair = [&](int j) {
+          return float2{sums[i][4 * j + 2 * half], sums[i][4 * j + 2 * half + 1]};
+        };
 #pragma unroll
-        for (int i = 0; i < Shape::kRowTiles; ++i) {
-          result.store_whole(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
-          result.store_whole(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
-        }
-      }
-    } else {
-#pragma unroll
-      for (int j = 0; j < Shape::N / 8; ++j) {
-        const auto pair = result.columns(place, j * 8 + lane % 4 * 2);
-#pragma unroll
-        for (int i = 0; i < Shape::kRowTiles; ++i) {
-          result.store(pair, rows[i][0], sums[i][4 * j], sums[i][4 * j + 1]);
-          result.store(pair, rows[i][1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+        for (int j = 0; j < Shape::N / 8; j += 4) {
+          const std::int64_t n = std::int64_t{item.n} * Shape::N + 8 * j;
+          c.store(row, n, pair(j), pair(j + 1), pair(j + 2), pair(j + 3));
         }
       }
     }
@@ -169,12 +154,12 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
 /// As many blocks as run at the same time, if there is so much work: each takes one item after the
 /// other.
 template <class Shape, class T, class Source>
-void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Shape, T>& result) {
+void launch_wgmma(const Source& source, const WgmmaWork& work, const RowsOfC<T>& c) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
   const WgmmaPlaces places(work);
   launch(gemm_persistent<Shape, T, Source>,
          {dim3(blocks_for(places.count, 1, resident)), dim3(kWgmmaThreads), Shape::kSharedBytes},
-         source, work, places, result);
+         source, work, places, c);
 }
 
 /// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
@@ -194,18 +179,16 @@ Declined supports(const GemmProblem& gemm) {
 template <class Shape, class T>
 void run_with(const GemmProblem& gemm, const GemmArrays& arrays) {
   const T *a = arrays.a, *b = arrays.b;
-  T* c = arrays.c;
   const WgmmaWork work = work_of<Shape>(gemm, kHalfStep);
-  const RowMajor<Shape, T> result = {
-      c, gemm.M, gemm.N, reinterpret_cast<std::uintptr_t>(c) % 4 == 0 && columns_in_pairs(gemm)};
+  const RowsOfC<T> c = rows_of_c<T>(gemm, arrays.c);
   if (!rows_in_eights(gemm) || !begin_at_16_bytes(a, b)) {
-    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work, result);
+    launch_wgmma<Shape, T>(GatheredHalves<Shape, T>{a, b, gemm}, work, c);
     return;
   }
   const TiledHalves<Shape> source = {
       tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
       tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, kHalfStep}}, b)};
-  launch_wgmma<Shape, T>(source, work, result);
+  launch_wgmma<Shape, T>(source, work, c);
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {

@@ -121,8 +121,8 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
 #pragma unroll
         for (int i = 0; i < Shape::kRowTiles; ++i) {
           // Descriptors count in units of 16 bytes: along a row of a, from row to row of b.
-          wgmma<Shape::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8,
-                             b_at + k * kHalfColumns / 8);
+          wgmma_m64k16<Shape::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8,
+                                    b_at + k * kHalfColumns / 8);
         }
       }
       ptx::wgmma_commit_group();

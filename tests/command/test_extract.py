@@ -111,7 +111,7 @@ class Extract(unittest.TestCase):
                         self.assertEqual(compiled_for[rung["rung"]], "sm_90a")
         self.assertLess(30, list(compiled_for.values()).count("sm_90a"))
         self.assertLess(140, list(compiled_for.values()).count("native"))
-        for name, architecture in (("conv2d/depthwise/nchw", "native"), ("conv2d/direct/mma", "native"), ("gemm/mma_16bit", "native"),
+        for name, architecture in (("conv2d/depthwise/nchw", "native"), ("conv2d/direct/mma", "native"), ("gemm/ldmatrix", "native"),
                                    ("gemm/cp_async", "native"), ("gemm/hopper/ping_pong", "sm_90a"), ("conv2d/winograd/3xtf32", "sm_90a")):
             self.assertEqual(compiled_for["cuda_optimized/" + name], architecture, name)
 

@@ -94,10 +94,10 @@ __device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t*
 #pragma unroll
         for (int f = set; f < S::kFragments; f += kSets) {
           const std::uint32_t b[2] = {w.x, w.y};
-          gemm::mma<T>(sums[m][f], a[f], b);
+          gemm::mma_m16n8k16<T>(sums[m][f], a[f], b);
           if constexpr (kWords == 4) {
             const std::uint32_t next[2] = {w.z, w.w};
-            gemm::mma<T>(sums[m + 1][f], a[f], next);
+            gemm::mma_m16n8k16<T>(sums[m + 1][f], a[f], next);
           }
         }
       }

@@ -33,7 +33,7 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
 #include "cuda_optimized/gemm/shared/fp8_operands.cuh"
 #include "cuda_optimized/gemm/shared/tma_matrices.cuh"
 #include "cuda_optimized/gemm/shared/tma_operands.cuh"

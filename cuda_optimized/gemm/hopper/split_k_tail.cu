@@ -40,8 +40,8 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
+#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
 #include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/half_operands.cuh"
 #include "cuda_optimized/gemm/shared/half_types.cuh"
@@ -161,8 +161,8 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
 #pragma unroll
         for (int i = 0; i < Shape::kRowTiles; ++i) {
           // Along a row of a, from row to row of b.
-          wgmma<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
-                             b.at(begin + k * kHalfColumns * 2));
+          wgmma_m64k16<Shape::N, T>(sums[i], a.at(begin + (i * 64 * kHalfStep + k) * 2),
+                                    b.at(begin + k * kHalfColumns * 2));
         }
       }
       ptx::wgmma_commit_group();

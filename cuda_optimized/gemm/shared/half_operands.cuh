@@ -7,22 +7,11 @@
 #include "core/cuda/tensor_map.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/gemm/shared/tma_matrices.cuh"
 #include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
-
-inline constexpr int kHalfStep = kTensorMapHalves;  ///< Of k in a stage: rows of 128 bytes.
-/// Columns of b that lie together in a stage: a row of one is 128 bytes, too.
-inline constexpr int kHalfColumns = kTensorMapHalves;
-/// Bytes of such a piece of b, [kHalfStep][kHalfColumns].
-inline constexpr int kPieceBytes = kHalfStep * kHalfColumns * 2;
-
-/// Where a number of rows of 64 lies, in numbers: their 16-byte pieces are permuted as
-/// TMA does it.
-HOST_DEVICE constexpr int swizzled_half(int row, int column) {
-  return row * kHalfColumns + ((column / 8 ^ row % 8) * 8 | column % 8);
-}
 
 /// a [M][K] and b [K][N] by TMA, as they lie.
 template <class Shape>

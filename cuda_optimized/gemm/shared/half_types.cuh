@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
@@ -22,6 +23,12 @@ inline Declined why_no_halves(const GemmProblem& gemm) {
               dtype_name(gemm.dtype, gemm.precision));
 }
 
+/// Why `mma.sync` of 16 bits is not there, if so.
+inline Declined why_no_mma() {
+  if (compute_capability() >= 80) return {};
+  return "needs tensor cores of compute capability 8.0, and this device has less";
+}
+
 /// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
 inline bool rows_in_eights(const GemmProblem& gemm) { return gemm.K % 8 == 0 && gemm.N % 8 == 0; }
 
@@ -32,8 +39,8 @@ inline bool begin_at_16_bytes(const void* a, const void* b) {
 
 /// `mma.sync` m16n8k16 of this type.
 template <class T>
-__device__ inline void mma(float (&d)[4], const std::uint32_t (&a)[4],
-                           const std::uint32_t (&b)[2]) {
+__device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
+                                    const std::uint32_t (&b)[2]) {
   if constexpr (std::is_same_v<T, Half>) {
     ptx::mma_m16n8k16_f16(d, a, b);
   } else {
@@ -43,7 +50,7 @@ __device__ inline void mma(float (&d)[4], const std::uint32_t (&a)[4],
 
 /// `wgmma` m64nNk16 of this type, with a row-major b.
 template <int kN, class T>
-__device__ inline void wgmma(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
+__device__ inline void wgmma_m64k16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
   if constexpr (std::is_same_v<T, Half>) {
     ptx::wgmma_m64k16_f16<kN, true>(d, a, b, true);
   } else {

@@ -2,7 +2,7 @@
 /// @brief gemm on the tensor cores: factors rounded to TF32, sums in float.
 ///
 /// - Before: cp_async.cu
-/// - After: mma_16bit.cu, wgmma.cu, mma_3xtf32.cu
+/// - After: mma_3xtf32.cu
 /// - The inner part: shared/mma_tile.cuh (convolutions are made of it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///

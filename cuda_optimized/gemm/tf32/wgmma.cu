@@ -1,8 +1,8 @@
 /// @file wgmma.cu
 /// @brief gemm on Hopper: TMA feeds wgmma through a ring of stages in shared memory.
 ///
-/// - Before: mma.cu
-/// - After: persistent.cu, swap_ab.cu, fp8/wgmma.cu
+/// - Before: persistent.cu
+/// - After: swap_ab.cu, fp8/wgmma.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d

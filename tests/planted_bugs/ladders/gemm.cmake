@@ -130,11 +130,46 @@ planted_bug(big_parts_alone
   REPLACE [==[return 0;]==]
   TEACHES "TF32 where the problem asks for fp32")
 
+planted_bug(halves_of_a_fragment_exchanged
+  RUNG cuda_optimized/gemm/mma
+  FIND [==[const int row = warp_m + i * kMmaM + e % 2 * 8 + group;
+          const int column = k + e / 2 * 8 + 2 * place;]==]
+  REPLACE [==[const int row = warp_m + i * kMmaM + e / 2 * 8 + group;
+          const int column = k + e % 2 * 8 + 2 * place;]==]
+  TEACHES "registers 1 and 2 of a fragment of a are eight rows and eight steps of k away, in this order")
+
+planted_bug(pieces_counted_instead_of_permuted
+  RUNG cuda_optimized/gemm/ldmatrix
+  FIND [==[(b_at ^ 8 * j)]==]
+  REPLACE [==[(b_at + 8 * j)]==]
+  TEACHES "in a swizzled row, the next piece is an exclusive or away, not an addition")
+
 planted_bug(eight_steps_instead_of_columns
-  RUNG cuda_optimized/gemm/mma_16bit
-  FIND [==[b_tile + place<S::N>(k + lane % 16, n + 8 * j + lane / 16 * 8)]==]
-  REPLACE [==[b_tile + place<S::N>(k + lane % 8 + lane / 16 * 8, n + 8 * j + lane / 8 % 2 * 8)]==]
+  RUNG cuda_optimized/gemm/ldmatrix
+  FIND [==[swizzled_half(lane % 16, warp_n % kHalfColumns + lane / 16 * 8);]==]
+  REPLACE [==[swizzled_half(lane % 8 + lane / 16 * 8, warp_n % kHalfColumns + lane / 8 % 2 * 8);]==]
   TEACHES "four matrices come at once: which quarter of a fragment each is, its lanes' addresses decide")
+
+planted_bug(bytes_of_a_alone
+  RUNG cuda_optimized/gemm/tma
+  WITH core/cuda/tensor_map.cu
+  FIND [==[warp == 0 ? S::kBytesA : kPieceBytes);]==]
+  REPLACE [==[warp == 0 ? S::kBytesA : 0);]==]
+  TEACHES "the barrier must expect the bytes of all boxes of a stage: otherwise its phase completes before b has arrived")
+
+planted_bug(stage_loaded_before_its_products_are_done
+  RUNG cuda_optimized/gemm/wgmma
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::wgmma_wait_group<1>();]==]
+  REPLACE [==[ptx::wgmma_wait_group<2>();]==]
+  TEACHES "wgmma is asynchronous: a stage may be overwritten when the group that reads it is complete, and not before")
+
+planted_bug(stage_released_by_half_of_its_readers
+  RUNG cuda_optimized/gemm/warp_specialized
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mbarrier_init(&empty[i], kConsumerThreads / 32);]==]
+  REPLACE [==[ptx::mbarrier_init(&empty[i], kConsumerThreads / 64);]==]
+  TEACHES "a stage is empty when all warps of both consumers have arrived: the producer must not overtake the slower one")
 
 planted_bug(steps_along_a_row_of_b
   RUNG cuda_optimized/gemm/persistent
@@ -153,7 +188,7 @@ planted_bug(box_overwritten_while_it_is_read
 
 planted_bug(descriptor_without_its_high_word
   RUNG cuda_optimized/gemm/setmaxnreg
-  FILE cuda_optimized/gemm/setmaxnreg.cuh
+  FILE cuda_optimized/gemm/shared/setmaxnreg.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[return std::uint64_t{high} << 32 | (low]==]
   REPLACE [==[return (low]==]
@@ -161,7 +196,7 @@ planted_bug(descriptor_without_its_high_word
 
 planted_bug(bias_of_the_first_tile
   RUNG cuda_optimized/gemm/fused_epilogue
-  FILE cuda_optimized/gemm/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[std::int64_t{item.n} * Shape::N + 32 * i +]==]
   REPLACE [==[32 * i +]==]
@@ -169,7 +204,7 @@ planted_bug(bias_of_the_first_tile
 
 planted_bug(relu_of_a_sum_without_its_bias
   RUNG cuda_optimized/gemm/fused_epilogue
-  FILE cuda_optimized/gemm/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[above = activated(activation, above + bias_n);]==]
   REPLACE [==[above = activated(activation, above) + bias_n;]==]
@@ -177,7 +212,7 @@ planted_bug(relu_of_a_sum_without_its_bias
 
 planted_bug(bias_of_the_neighbour
   RUNG cuda_optimized/gemm/fused_epilogue
-  FILE cuda_optimized/gemm/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[j % 4 * 8 + pair + e]==]
   REPLACE [==[j % 4 * 8 + pair]==]
@@ -317,7 +352,7 @@ planted_bug(last_super_column_as_wide_as_all
 
 planted_bug(bias_alone_is_no_epilogue
   RUNG cuda_optimized/gemm/hopper/small_tiles
-  FILE cuda_optimized/gemm/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[return bias != nullptr || activation != Activation::none;]==]
   REPLACE [==[return activation != Activation::none;]==]
