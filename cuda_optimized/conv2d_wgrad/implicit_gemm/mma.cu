@@ -116,12 +116,10 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
       pixels[group % 2 * B::kThreads + thread] = pixel;
     };
     const auto copy = [&](int step) {
-      if (step < steps) {
-        gradients.template copy<S.step, S.M>(stage_of(step));
-        windows.template copy<S.N>(pixels + step % (2 * B::kAhead) * S.step,
-                                   stage_of(step) + B::kNumbersA);
-      }
-      ptx::cp_async_commit_group();  // also without copies: the waits below count groups
+      gradients.template copy<S.step, S.M>(stage_of(step));
+      windows.template copy<S.N>(pixels + step % (2 * B::kAhead) * S.step,
+                                 stage_of(step) + B::kNumbersA);
+      ptx::cp_async_commit_group();
     };
     const auto wait_for_next = [&] {
       ptx::cp_async_wait_group<kStages - 2>();
@@ -143,6 +141,7 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
     factors[0].load(stage_of(0), warp_m, warp_n, 0);
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
+      if ((step + kStages) % B::kAhead == 0) decode((step + kStages) / B::kAhead);
 #pragma unroll
       for (int k = 0; k < S.step; k += kMmaPixels) {
         auto& now = factors[k / kMmaPixels % 2];
@@ -154,10 +153,6 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
             now.load_rows(stage_of(step), warp_m + bias_m + 16 * i, k, rows[i]);
           }
         }
-        if (k == 0) {
-          copy(step + kStages - 1);
-          if ((step + kStages) % B::kAhead == 0) decode((step + kStages) / B::kAhead);
-        }
         // The next fragments are on their way while these are multiplied. After the last step they
         // are not multiplied.
         if (k + kMmaPixels < S.step) {
@@ -166,6 +161,8 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
           wait_for_next();
           then.load(stage_of(step + 1), warp_m, warp_n, 0);
         }
+        // Behind the last step, zeros: without a branch, the compiler mixes copies and products.
+        if (k == 0) copy(step + kStages - 1);
 #pragma unroll
         for (int i = 0; i < S.warp_m / 16; ++i) {
 #pragma unroll
@@ -177,6 +174,7 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
         }
       }
     }
+    ptx::cp_async_wait_group<0>();  // zeros must not land on the next tile's copies
 
     // Numbers of blocks and tiles only grow along the steps: their sum tells the parts apart.
     float* const part = parts + (std::int64_t{blockIdx.x} + tile_number) * std::int64_t{S.part()};
