@@ -166,11 +166,12 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
 #pragma unroll
         for (int i = 0; i < S.warp_m / 16; ++i) {
 #pragma unroll
-          for (int j = 0; j < S.warp_n / 8; ++j) gemm::mma<T>(sums[i][j], now.a[i], now.b[j]);
+          for (int j = 0; j < S.warp_n / 8; ++j)
+            gemm::mma_m16n8k16<T>(sums[i][j], now.a[i], now.b[j]);
         }
         if (with_bias) {
 #pragma unroll
-          for (int i = 0; i < B::kBias; ++i) gemm::mma<T>(bias[i], rows[i], kOnes);
+          for (int i = 0; i < B::kBias; ++i) gemm::mma_m16n8k16<T>(bias[i], rows[i], kOnes);
         }
       }
     }
