@@ -28,15 +28,15 @@
 /// **Costs.** Where rows of a or b do not begin at multiples of 16 bytes, a warp copies element by
 /// element, which is slow. Not supported: GPUs before compute capability 9.0, and as before.
 /// **Try.** Let one thread issue all boxes of a stage. Who waits for its warp, and where?
-#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/gemm/shared/half_types.cuh"
 #include "cuda_optimized/gemm/shared/tma_operands.cuh"
 #include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
@@ -200,8 +200,7 @@ OutputTile tile(const GemmProblem& gemm) {
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_plain_sums(gemm)) return why;
-  if (compute_capability() < 90)
-    return "needs TMA of compute capability 9.0, and this device has less";
+  if (const Declined why = why_not("sm_90a")) return why;
   return tile_map::why_no_whole_tiles(tiles_in_groups(gemm, tile(gemm)));
 }
 

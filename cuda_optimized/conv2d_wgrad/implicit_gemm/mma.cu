@@ -33,7 +33,7 @@
 /// below 8.0, 2^31 steps.
 /// **Try.** Leave out the exclusive or. How many turns of the banks does a request take then?
 #include "core/conv2d_gradients.hpp"
-#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -203,9 +203,7 @@ Declined supports(const Conv2dProblem& conv) {
                 dtype_name(conv.dtype, conv.precision));
   }
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
-  if (compute_capability() < 80) {
-    return "needs tensor cores of compute capability 8.0, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   return too_many_steps(conv);
 }
 

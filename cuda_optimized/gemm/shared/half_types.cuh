@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
@@ -24,10 +24,7 @@ inline Declined why_no_halves(const GemmProblem& gemm) {
 }
 
 /// Why `mma.sync` of 16 bits is not there, if so.
-inline Declined why_no_mma() {
-  if (compute_capability() >= 80) return {};
-  return "needs tensor cores of compute capability 8.0, and this device has less";
-}
+inline Declined why_no_mma() { return why_not("sm_80"); }
 
 /// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
 inline bool rows_in_eights(const GemmProblem& gemm) { return gemm.K % 8 == 0 && gemm.N % 8 == 0; }

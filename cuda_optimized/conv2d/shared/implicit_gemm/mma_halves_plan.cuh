@@ -7,10 +7,11 @@
 
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -104,9 +105,7 @@ inline Declined why_no_mma_halves(const Conv2dProblem& conv, std::int64_t pixels
                 dtype_name(conv.dtype, conv.precision));
   }
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
-  if (compute_capability() < 80) {
-    return "mma of 16 x 8 x 16 needs compute capability 8.0, and this device has less";
-  }
+  if (const Declined why = why_not("sm_80")) return why;
   if (products > kMaxDepth) return "sums of 2^31 products and more";
   if (pixels > kMaxDepth) return "2^31 pixels and more";
   return {};
