@@ -45,13 +45,12 @@ class Images:
 
 
 def _lies_in(tensor, layout):
-    """Whether PyTorch's tensor [N][C][H][W] is contiguous in that layout. (Its own is_contiguous() says yes of everything
-    without elements.)"""
+    """Whether PyTorch's tensor [N][C][H][W] is contiguous in that layout."""
     expected, shape, strides = 1, tensor.shape, tensor.stride()
     for axis in reversed(_ORDER[layout]):
         if shape[axis] != 1 and strides[axis] != expected:
             return False
-        expected *= max(shape[axis], 1)
+        expected *= shape[axis]
     return True
 
 
@@ -72,12 +71,12 @@ def _require_contiguous(name, array):
 
 
 def _layouts_of(tensors, strict):
-    """The layouts in which each of PyTorch's tensors is contiguous. @param strict whether there must be one
-    @raises BadInput"""
+    """The layouts in which each of PyTorch's tensors is contiguous: an empty one in both.
+    @param strict whether there must be one @raises BadInput"""
     lies = {}
     for name, tensor in tensors.items():
-        lies[name] = {layout for layout in LAYOUTS if _lies_in(tensor, layout)}
-        if not lies[name] and strict and tensor.numel() > 0:
+        lies[name] = {layout for layout in LAYOUTS if tensor.numel() == 0 or _lies_in(tensor, layout)}
+        if not lies[name] and strict:
             raise _core.BadInput(f"{name} = a view with gaps or with its axes exchanged: pass {name}.contiguous() or "
                                  f"{name}.contiguous(memory_format=torch.channels_last)")
         lies[name] = lies[name] or set(LAYOUTS)

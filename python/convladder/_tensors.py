@@ -70,8 +70,8 @@ def transposed(array, axes):
 
 def contiguous(array):
     """It with its elements side by side: a copy where they are not. JAX's always are."""
-    if is_torch(array):
-        return array.contiguous()
+    if is_torch(array):  # an empty one is contiguous for PyTorch, whatever its strides are
+        return array.contiguous() if array.numel() else array.new_empty(array.shape)
     if hasattr(array, "flags") and not array.flags.c_contiguous:
         return array.copy(order="C")
     return array

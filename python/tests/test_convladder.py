@@ -1056,7 +1056,11 @@ class ChannelsLast(unittest.TestCase):
                     with self.subTest(shape=shape, strides=(image.stride(), filters.stride())):
                         y, = self.as_on_a_gpu(convladder.conv2d, image, filters, pad=1)
                         self.assertTrue(torch.equal(y, right))
-                        self.assertTrue(torch.equal(convladder.conv2d(image, filters, pad=1), right))
+                        dw, db = self.as_on_a_gpu(convladder.conv2d_wgrad, image, y, 3, pad=1)
+                        self.assertEqual((dw.shape, db.shape), (w.shape, (3,)))
+                        z = convladder.conv2d(image, filters, pad=1)
+                        self.assertTrue(torch.equal(z, right))
+                        self.assertEqual(convladder.conv2d_wgrad(image, z, 3, pad=1)[0].shape, w.shape)
 
     def test_a_transposed_convolution(self):
         import torch
@@ -1108,9 +1112,10 @@ class ChannelsLast(unittest.TestCase):
                  ("dy", r"dy.contiguous\(\)", lambda: convladder.conv2d_wgrad(x, last(dy), 3)),
                  ("w", "krsc", lambda: self.as_on_a_gpu(convladder.conv2d, last(x), w[:, :2].contiguous())))
         for parameter, words, call in cases:
-            with self.subTest(parameter, words=words), self.assertRaisesRegex(convladder.BadInput, words) as caught:
-                call()
-            self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+            with self.subTest(parameter, words=words):
+                with self.assertRaisesRegex(convladder.BadInput, words) as caught:
+                    call()
+                self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
         self.assertTrue(torch.equal(convladder.conv2d(x.transpose(2, 3), w), convladder.conv2d(x.transpose(2, 3).contiguous(), w)))
 
     def test_layout_says_what_shapes_mean(self):

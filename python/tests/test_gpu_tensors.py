@@ -376,9 +376,10 @@ class Layouts(unittest.TestCase):
                  ("w", "float16", lambda: convladder.conv2d(last(x), w.half())),
                  ("a", "contiguous", lambda: convladder.gemm(x[0, 0].T, x[0, 1])))
         for parameter, words, call in cases:
-            with self.subTest(parameter, words=words), self.assertRaisesRegex(convladder.BadInput, words) as caught:
-                call()
-            self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
+            with self.subTest(parameter, words=words):
+                with self.assertRaisesRegex(convladder.BadInput, words) as caught:
+                    call()
+                self.assertEqual(caught.exception.parameter, parameter, str(caught.exception))
 
     @unittest.skipUnless(importlib.util.find_spec("torch") and torch.cuda.device_count() > 1, "one GPU")
     def test_another_gpu_is_refused(self):
