@@ -6,10 +6,9 @@
 /// - The table: shared/run_table.cuh; the look-ups: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Each site of a 3 x 3 x 3 kernel asks for 27 cells, in groups of three neighbours
-/// along x. So an entry stands for a *run* of 32 cells along x: the number of the run, and a word
-/// with a bit for each cell. Nine loads answer 27 taps, or 18 where the window lies across two
-/// runs.
+/// **The idea.** Each site of a 3 x 3 x 3 kernel looks up 27 cells, in groups of three neighbours
+/// along x. So an entry of the hash table stands for a run of 32 cells, as in occupancy_bits.cu: it
+/// holds the number of the run, and a word with a bit for each cell. Nine loads answer 27 taps.
 ///
 ///     sites     x = 32 .. 63 of some line       . . # # . # . ...
 ///     entry     run 1234 | 0...0101100          both in one 64-bit number: one load, one CAS
