@@ -16,6 +16,7 @@ _convladder() {
     --rung | inspect | extract | --after) words=$(_convladder_rungs "$root" "${folders[@]}") ;;
     --ladder) words=$(cd -- "$root" && ls "${folders[@]}" | grep -v ':$') ;;
     --backend) words="cpu emulated gpu" ;;
+    --device) words="sm_75 sm_80 sm_86 sm_89 sm_90 sm_120" ;;
     --dtype) words="fp32 tf32 fp16 bf16 fp8" ;;
     --layout) words="nchw nhwc" ;;
     --data) words="integer real" ;;

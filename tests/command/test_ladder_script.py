@@ -213,6 +213,7 @@ echo "${COMPREPLY[*]}"
 """
         for line in ("compa compare", "compare ge gemm", "compare gemm --rung cuda_n cuda_naive/gemm/tiled",
                      "inspect cuda_o cuda_optimized/gemm/tiled", "list --ladder ge gemm", "compare --backend em emulated",
+                     "compare --device sm_7 sm_75",
                      "check planted-bugs- planted-bugs-all", "docs --se --serve"):
             *words, found = line.split()
             result = subprocess.run(["bash", "-c", script, "bash", ROOT / "tools/completion.bash", self.folder / "ladder", *words],
