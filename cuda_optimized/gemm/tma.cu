@@ -200,13 +200,7 @@ OutputTile tile(const GemmProblem& gemm) {
 Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_halves(gemm)) return why;
   if (const Declined why = why_no_plain_sums(gemm)) return why;
-<<<<<<< ours
   if (const Declined why = why_not("sm_90a")) return why;
-=======
-  if (compute_capability() != 90) {
-    return "needs TMA, and is compiled for compute capability 9.0 alone";
-  }
->>>>>>> theirs
   return tile_map::why_no_whole_tiles(tiles_in_groups(gemm, tile(gemm)));
 }
 
