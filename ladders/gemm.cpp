@@ -45,9 +45,10 @@ convladder::Ladder convladder::gemm_ladder() {
                                  "ldmatrix and XOR swizzle: fragments without bank conflicts, "
                                  "loaded ahead of their use")),
                   needs("sm_90a",
-                        CUDA_ROW(cuda_optimized, gemm, tma, "cuda_optimized/gemm/ldmatrix",
-                                 "TMA: one thread loads swizzled tiles, a full barrier for each "
-                                 "stage")),
+                        CUDA_ROW(
+                            cuda_optimized, gemm, tma, "cuda_optimized/gemm/ldmatrix",
+                            "TMA: boxes replace copies by threads, the same swizzled tiles, a full "
+                            "barrier for each stage")),
                   needs("sm_90a",
                         CUDA_ROW(cuda_optimized, gemm, wgmma, "cuda_optimized/gemm/tma",
                                  "wgmma: warpgroups multiply asynchronously, with operands in "

@@ -8,7 +8,8 @@
 Where rungs run: "cpu" are the readable C++ versions, "emulated" the CUDA rungs on the CPU, thread by thread, and "gpu" the
 same on a GPU, in a build that has one. "auto" is gpu where it is there, else cpu. `rung=None` takes, of those that take the
 problem, on the CPU the one with the least expected time, elsewhere the one that was fastest in the project's committed
-measurements: for a convolution on a GPU, in those of the most similar problem. A rung of Winograd or of Fourier transforms, which rounds more, is taken only with allow_transforms=True. `python -m convladder` prints the places of this computer.
+measurements: for a convolution on a GPU, in those of the most similar problem. A rung of Winograd or of Fourier transforms,
+which rounds more, is taken only with allow_transforms=True. `python -m convladder` prints the places of this computer.
 
 Bad input raises BadInput, whose `parameter` is the name of the argument that is wrong, or "memory".
 """

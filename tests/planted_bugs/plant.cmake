@@ -12,7 +12,7 @@ cmake_minimum_required(VERSION 3.25)
 string(REPLACE "," ";" BUGS "${BUGS}")
 set(made_of ${ROOT}/${RUNG})
 set(changed_file "")
-cmake_path(GET RUNG PARENT_PATH folder)
+string(REGEX MATCH "^[^/]+/[^/]+" folder ${RUNG})  # of the ladder, whatever family the rung is in
 string(REPLACE "/" "::" namespace ${folder})
 cmake_path(GET RUNG EXTENSION suffix)
 set(unit "")

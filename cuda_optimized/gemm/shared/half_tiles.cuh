@@ -109,8 +109,8 @@ inline TileMapProblem tiles_in_groups(const GemmProblem& gemm, OutputTile tile) 
           .k_steps = ceil_div(gemm.K, kHalfStep)};
 }
 
-/// Calls body(Shape) for the shape with which a multiprocessor has less to compute, waves that it
-/// shares with few others included. The small tile loads more for each product: an eighth is added.
+/// Calls body(Shape) for the shape with which a multiprocessor has less to compute; a partial wave
+/// counts as a whole one. The small tile loads more for each product: an eighth is added.
 template <class Large, class Small, class Body>
 auto with_less_work(const GemmProblem& gemm, const Body& body) {
   const auto work = [&](std::int64_t m, std::int64_t n) {
