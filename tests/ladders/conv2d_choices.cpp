@@ -145,10 +145,10 @@ std::vector<ConvTestProblem> choice_problems() {
   for (const auto& [ladder, first, second] : {std::array{"conv2d", "x", "y"},
                                               {"conv2d_dgrad", "dy", "dx"},
                                               {"conv2d_wgrad", "x", "dy"}}) {
-    const std::string rung = text("cuda_optimized/", ladder, "/depthwise_nhwc");
+    const std::string rung = text("cuda_optimized/", ladder, "/depthwise/nhwc");
     const auto add_both = [&](const std::string& name, const P& problem) {
       add("depthwise in fours, " + name, problem, ladder);
-      list.back().rungs = {rung, rung + "_tiles"};
+      list.back().rungs = {rung, rung + "_tiled"};
     };
     const auto in_fours = [&](const std::string& name, P problem, int taps, Padding pad) {
       problem.K = problem.groups = problem.C;
