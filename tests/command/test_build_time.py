@@ -64,7 +64,7 @@ class BuildTime(unittest.TestCase):
             self.assertEqual(build_time.rung_of(output), rung)
 
     def test_a_rung_over_its_budget_fails_in_continuous_integration(self):
-        output = "CMakeFiles/rungs_cuda_naive_gemm_objects.dir/x.cuda_on_cpu/0_direct.cpp.o"
+        output = "CMakeFiles/rungs_cuda_naive_gemm_objects.dir/x.cuda_on_cpu/0_gemm.direct.cpp.o"
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         over = build_time.COMPILE_BUDGET + 1

@@ -12,7 +12,7 @@ from program import HAS_GPU, LADDERS, SMALL_GEMM, ProgramTest
 
 class ListJson(ProgramTest):
     KEYS = ["ladder", "rung", "backend", "idea", "previous", "source", "deterministic", "computes", "kind",
-            "spine", "part", "level", "needs", "family"]
+            "spine", "part", "level", "needs", "family", "was"]
 
     def rungs(self, *arguments):
         path = self.folder / "list.json"
@@ -35,6 +35,7 @@ class ListJson(ProgramTest):
             self.assertIn(rung["level"], ("spine", "alternative", "advanced"))
             folders = rung["rung"].split("/")[2:-1]
             self.assertEqual(rung["family"], "/".join(folders) or None)
+            self.assertTrue(all(name not in names for name in rung["was"]), "an earlier name is none of today's")
             self.assertRegex(rung["needs"], "^cpu$" if rung["backend"] == "cpu" else "^sm_[0-9]+a?$")
             if rung["spine"] and rung["spine"] > 1:
                 self.assertIn(rung["previous"], names, "on a spine a rung stands above the one that it comes from")
