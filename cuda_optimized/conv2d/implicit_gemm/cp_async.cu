@@ -2,7 +2,7 @@
 /// @brief conv2d as a matrix product: the copies of two steps are in flight during the arithmetic.
 ///
 /// - Before: warp_tiles.cu
-/// - After: mma_tf32.cu, split_k.cu
+/// - After: mma.cu, split_k.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** cp.async copies from global to shared memory without waiting. With three stages, a

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_plan.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_plan.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
