@@ -29,8 +29,8 @@
 /// @expect loads_per_output.weights 64 * 144 / 69696 = 0.13, each weight is packed once
 /// @expect sectors_per_request.y.store 4.8, neighbours
 /// @expect excess.shared.load 0
-/// **Costs.** Up to 128 registers a thread (two blocks of 256 an SM) or 168 (three of 128).
-/// Declines what vectorized.cu declines.
+/// **Costs.** Up to 128 registers a thread, or 168 in blocks of 128. Declines what vectorized.cu
+/// does.
 /// **Try.** Number the lanes so that 0 and 1, and 2 and 3 of each four share their pixels, and 0
 /// and 2, and 1 and 3 their filters. How many turns of the banks does a load of x take?
 #include "core/conv2d_problem.hpp"
