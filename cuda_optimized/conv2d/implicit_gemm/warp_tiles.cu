@@ -17,9 +17,8 @@
 ///     lanes 0, 8, 16, 24 | +             | +             |
 ///                        + - - - - - - - + - - - - - - - +
 ///
-/// The warp now owns whole rows of its tile. Where four sums are no aligned float4 of y, they
-/// change places in shared memory: a warp stores 32 neighbours
-/// (shared/implicit_gemm/store_images.cuh).
+/// The warp owns whole rows of its tile. Sums that are no aligned float4 of y change places in
+/// shared memory, so that a warp stores 32 neighbours (shared/implicit_gemm/store_images.cuh).
 ///
 /// **Expect.** The instructions of the main loop stay. A load of 16 bytes a lane is served eight
 /// lanes at a time, in both arrangements, so what a compact tile saves there is little: 43 TFLOP/s
