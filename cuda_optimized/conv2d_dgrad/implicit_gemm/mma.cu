@@ -198,7 +198,7 @@ std::int64_t outputs_of(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  return conv2d::part_bytes(plan_of(conv), outputs_of(conv));
+  return conv2d::part_bytes(half_plan_of(conv), outputs_of(conv));
 }
 
 /// dy [N][P][Q][K], weights [K][R][S][C/groups], dx [N][H][W][C].
@@ -206,7 +206,7 @@ template <class T>
 void run_with(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Context& context) {
   const T *dy = arrays.dy, *weights = arrays.weights;
   T* dx = arrays.dx;
-  const HalfPlan plan = plan_of(conv);
+  const HalfPlan plan = half_plan_of(conv);
   float* const parts = plan.splits > 1 ? context.workspace_as<float>() : nullptr;
   HalfClasses classes{{}, 0, conv.R * conv.S * (conv.C / conv.groups)};
   const auto aligned = [](const T* array) {
@@ -241,7 +241,7 @@ void run_with(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const 
     classes.count = 0;
   };
   for_each_class(conv, [&](const ResidueClass& residue, const conv2d::WindowProduct& window) {
-    const GatheredGemm product = product_of(conv, residue, window);
+    const GatheredGemm product = half_product_of(conv, residue, window);
     windows = windows && conv2d::in_vectors(product);
     classes.of[classes.count++] = product;
     if (classes.count == kHalfClasses) launch_classes();
@@ -259,9 +259,9 @@ void run(const Conv2dProblem& conv, const Conv2dDgradArrays& arrays, const Conte
 
 std::string choice_in_words(const Conv2dProblem& conv) {
   const ResidueClass residue(conv, 0, 0);
-  const GatheredGemm product = product_of(conv, residue, residue.product(conv, 0, 0));
+  const GatheredGemm product = half_product_of(conv, residue, residue.product(conv, 0, 0));
   return text(dtype_name(conv.dtype, conv.precision), ", ",
-              in_words(product, plan_of(conv), conv2d::in_vectors(product)),
+              in_words(product, half_plan_of(conv), conv2d::in_vectors(product)),
               rows_in_vectors(conv) ? ", rows of weights as well, " : ", ",
               classes_in_words(conv, kHalfClasses));
 }

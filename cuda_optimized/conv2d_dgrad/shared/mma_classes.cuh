@@ -31,8 +31,8 @@ struct HalfClasses {
 };
 
 /// The product of a class, with the weights [K][R][S][C/groups] as they are.
-inline GatheredGemm product_of(const Conv2dProblem& conv, const ResidueClass& residue,
-                               const conv2d::WindowProduct& window) {
+inline GatheredGemm half_product_of(const Conv2dProblem& conv, const ResidueClass& residue,
+                                    const conv2d::WindowProduct& window) {
   const int columns = conv.C / conv.groups;
   const std::int64_t row = std::int64_t{conv.S} * columns;
   GatheredGemm product = gathered_gemm(
@@ -53,9 +53,9 @@ inline bool rows_in_vectors(const Conv2dProblem& conv) {
 }
 
 /// The plan of a problem: that of its first class, which has most pixels, for all classes.
-inline HalfPlan plan_of(const Conv2dProblem& conv) {
+inline HalfPlan half_plan_of(const Conv2dProblem& conv) {
   const ResidueClass residue(conv, 0, 0);
-  const GatheredGemm product = product_of(conv, residue, residue.product(conv, 0, 0));
+  const GatheredGemm product = half_product_of(conv, residue, residue.product(conv, 0, 0));
   const int classes = std::min(conv.stride.h, conv.H) * std::min(conv.stride.w, conv.W);
   return conv2d::plan_halves(product, std::min(classes, kHalfClasses),
                              conv2d::in_vectors(product) && rows_in_vectors(conv));
