@@ -79,11 +79,13 @@ struct HalfCopies {
   static constexpr int kCount = kPixels / kRows * kChunks;  ///< Pieces of a thread in a step.
   static_assert(kPixels % kRows == 0 && kRows % 8 == 0, "a thread's rows are swizzled alike");
 
-  /// The first row that this thread copies, and its first column.
+  /// The first row that this thread copies.
   __device__ static int row() { return static_cast<int>(threadIdx.x) / 8; }
+  /// Its first column.
   __device__ static int column() { return static_cast<int>(threadIdx.x) % 8 * kPiece; }
-  /// How far below the first row, and to the right of the first column, its i-th piece lies.
+  /// How far below the first row its i-th piece lies.
   HOST_DEVICE static constexpr int row_of(int i) { return i / kChunks * kRows; }
+  /// How far to the right of the first column.
   HOST_DEVICE static constexpr int column_of(int i) { return i % kChunks * kHalfChunk; }
 };
 

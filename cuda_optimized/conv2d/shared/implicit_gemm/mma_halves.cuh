@@ -22,12 +22,15 @@ inline constexpr int kLargeFilter = 8;  ///< Rows of taps from which on some may
 /// shared memory, and blocks that an SM must be able to hold.
 template <int kM, int kN, int kWarpM, int kWarpN, int kStageCount, int kBlockCount>
 struct HalfShape {
-  static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
-  static constexpr int kStages = kStageCount, kBlocks = kBlockCount;
-  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
+  static constexpr int M = kM, N = kN;                               ///< the tile of a block
+  static constexpr int WarpM = kWarpM, WarpN = kWarpN;               ///< the tile of a warp
+  static constexpr int kStages = kStageCount;                        ///< in shared memory
+  static constexpr int kBlocks = kBlockCount;                        ///< of an SM, at least
+  static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;  ///< of a block
   static constexpr int kWindows = kM * kHalfDepth, kFilters = kN * kHalfDepth;  ///< of a stage
   static constexpr int kStage = kWindows + kFilters;                            ///< elements
   static constexpr int kPitch = kN + 8;  ///< floats of a row of staged accumulators
+  /// of a block
   static constexpr std::size_t kSharedBytes = kStages * kStage * std::size_t{2};
   static_assert(std::size_t{kM} * kPitch * 4 <= kSharedBytes, "the epilogue reuses the stages");
 };
@@ -128,6 +131,7 @@ class WindowVectors {
   /// The first element of its vector in a row of the stage.
   __device__ static int element() { return static_cast<int>(threadIdx.x) % 8 * kVector; }
 
+  /// @param source x, or dy of a gradient @param block whose windows these are
   __device__ WindowVectors(const GatheredGemm& product, const HalfBlock<S>& block, const T* source)
       : product_(product), next_(block.begin + element()), end_(block.end),
         at_(product, next_ < end_ ? next_ : 0) {
@@ -198,6 +202,7 @@ class WindowVectors {
 template <class S, class T>
 class WindowElements {
  public:
+  /// @param source x, or dy of a gradient @param block whose windows these are
   __device__ WindowElements(const GatheredGemm& product, const HalfBlock<S>& block, const T* source)
       : product_(product), block_(block), next_(block.begin), source_(source) {}
 
