@@ -65,7 +65,7 @@ function(add_gpu_code target architecture)
   get_target_property(sources ${target} SOURCES)
   list(FILTER sources INCLUDE REGEX "\\.cu$")
   set(units)
-  set(sample)  # few files of different folders, other ones with each change of a file
+  set(sample)  # few files of different ladders, other ones with each change of a file
   foreach(source IN LISTS sources)
     cmake_path(ABSOLUTE_PATH source)
     file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
@@ -94,7 +94,8 @@ function(add_gpu_code target architecture)
     set(text_sample)
     foreach(source IN LISTS sample)
       string(SUBSTRING ${source} 33 -1 source)
-      cmake_path(GET source PARENT_PATH folder)
+      file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${source})
+      string(REGEX MATCH "^[^/]+/[^/]+" folder ${folder})  # whose namespace the file is in
       list(LENGTH folders length)
       if(length LESS kFilesOfSample AND NOT folder IN_LIST folders)
         list(APPEND folders ${folder})
