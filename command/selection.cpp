@@ -60,7 +60,9 @@ std::string present_name(const std::string& name) {
   return found->now;
 }
 
-std::pair<const Ladder*, const Rung*> rung_now_named(const std::string& name) {
+}  // namespace
+
+std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
   std::pair<const Ladder*, const Rung*> found{};
   std::vector<const Ladder*> all;
   for (const Ladder& ladder : ladders()) {
@@ -72,21 +74,9 @@ std::pair<const Ladder*, const Rung*> rung_now_named(const std::string& name) {
       found = {&ladder, &rung};
     }
   }
-  if (found.second == nullptr) {
-    throw BadInput(text("rung = ", name, ": unknown (./ladder list)", hint(name, all)));
-  }
-  return found;
-}
-
-}  // namespace
-
-std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
-  for (const Ladder& ladder : ladders()) {
-    for (const Rung& rung : ladder.rungs) {
-      if (rung.name == name || rung.name.ends_with("/" + name)) return rung_now_named(name);
-    }
-  }
-  return rung_now_named(present_name(name));
+  if (found.second != nullptr) return found;
+  if (const std::string now = present_name(name); now != name) return rung_named(now);
+  throw BadInput(text("rung = ", name, ": unknown (./ladder list)", hint(name, all)));
 }
 
 bool can_run(const Seat& seat) {

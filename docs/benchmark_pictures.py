@@ -2,7 +2,7 @@
 
 import math
 
-from benchmark_run import DTYPES, allowed, beside, best_baseline, machine, of, on_gpu, saves_multiplications, time_text
+from benchmark_run import DTYPES, allowed, beside, best_baseline, machine, of, on_gpu, saves_multiplications, short_name, time_text
 
 # The problems whose climb is drawn.
 CLIMBS = {
@@ -151,7 +151,7 @@ def climb(Picture, run, ladder, problem, order):
     for index, rung in enumerate(rungs):
         y = top + (index + 0.5) * step
         mine = sorted((row for row in rows if row["rung"] == rung), key=lambda row: -row["median_us"])
-        p.text(left - 8, y + 4, rung.split("/", 2)[2], "note", "end")
+        p.text(left - 8, y + 4, short_name(rung), "note", "end")
         for row in mine:
             x = x_of(row["median_us"])
             dot(x, y, COLOURS[row["dtype"]], f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}")

@@ -1,4 +1,4 @@
-"""The committed runs of `./ladder bench`: finding rows in one, and what their numbers are called."""
+"""The committed runs of `./ladder bench`: finding rows in one, and what their rungs and numbers are called."""
 
 import json
 import math
@@ -12,6 +12,16 @@ FEWER_MULTIPLICATIONS = (
 # Behind the name of a library's time on the host's clock, and of a time for both gradients.
 HOST = ", host clock"
 BOTH = ", dgrad and wgrad"
+
+
+def short_name(rung):
+    """`direct/tiled` of cuda_optimized/conv2d/direct/tiled."""
+    return rung.split("/", 2)[2]
+
+
+def constant_name(rung):
+    """`direct_tiled` of cuda_optimized/conv2d/direct/tiled: its C++ constant, and its notebook in docs/ladders."""
+    return short_name(rung).replace("/", "_")
 
 
 def newest_run(root, folder="results"):

@@ -3,6 +3,8 @@
 import math
 import re
 
+from benchmark_run import short_name
+
 # An H200, as docs/examples/winograd_tiles.cpp has it: multiply-adds and bytes a second.
 MULTIPLY_ADDS, BYTES = 32.5e12, 4.2e12
 PIXELS = 32 * 56 * 56  # of a layer, as B4 has them: the more, the less do transformed filters cost
@@ -46,7 +48,7 @@ def times(filter_size, channels):
 
 
 def way_of(rung):
-    name = rung.split("/", 2)[2]
+    name = short_name(rung)
     return "Winograd" if name.startswith("winograd") else "Fourier" if name.startswith("fft") else "definition"
 
 

@@ -41,9 +41,10 @@ import profile_tables
 import sass_tables
 import traffic_tables
 import waste_tables
+from benchmark_run import constant_name, short_name
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
-from rung_page import RungPages, page_id, short_name
+from rung_page import RungPages, page_id
 from spine_tables import by_ladder, groups, pill, problem_of, spine_table
 
 FOLDERS = ("cpu_reference", "cuda_naive", "cuda_optimized")
@@ -79,7 +80,7 @@ class Pages:
 
     def notebook_owner(self, ladder, name):
         """Of the rungs with that name, the most optimised has the page docs/ladders/LADDER/NAME.md."""
-        return max(row["rung"] for row in self.ladders[ladder] if short_name(row["rung"]).replace("/", "_") == name)  # cpu, cuda_n, cuda_o
+        return max(row["rung"] for row in self.ladders[ladder] if constant_name(row["rung"]) == name)  # cpu, cuda_n, cuda_o
 
     def reached(self, rung):
         """What the suite reaches of it. @pre there is a report"""

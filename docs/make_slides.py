@@ -15,8 +15,9 @@ import subprocess
 
 import benchmark_run
 import benchmark_pictures
+from benchmark_run import short_name
 from make_pages import Pages
-from rung_page import Header, short_name, split_source
+from rung_page import Header, split_source
 
 MOST_STEPS_WITH_TWO = 7  # with more, what is expected stands on the slide of the idea
 SENTENCES = 3

@@ -7,7 +7,8 @@ reading_paths.json names the stops of each path, and which ladders each ladder b
 import json
 import re
 
-from rung_page import folded, short_name
+from benchmark_run import short_name
+from rung_page import folded
 from spine_tables import groups, pill
 
 WORDS_A_MINUTE = 150  # prose in a second language, with a look at its picture

@@ -9,6 +9,7 @@ import re
 import benchmark_run
 import benchmark_tables
 import counted_tables
+from benchmark_run import constant_name, short_name
 from counted_tables import expect
 from spine_tables import part_of
 
@@ -21,11 +22,6 @@ PIECES = {"constants": "Constants", "device": "What the kernel calls", "kernel":
 
 def page_id(rung):
     return "rung_" + rung.replace("/", "_")
-
-
-def short_name(rung):
-    """`direct/tiled` of cuda_optimized/conv2d/direct/tiled."""
-    return rung.split("/", 2)[2]
 
 
 def split_source(text):
@@ -294,8 +290,7 @@ class RungPages:
 
     def notebook(self, rung, folder):
         """What was tried and measured, from docs/ladders."""
-        _, ladder, name = rung.split("/", 2)
-        name = name.replace("/", "_")
+        ladder, name = rung.split("/")[1], constant_name(rung)
         path = self.pages.root / "docs" / "ladders" / ladder / f"{name}.md"
         if not path.exists() or self.pages.notebook_owner(ladder, name) != rung:
             return []

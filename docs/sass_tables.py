@@ -2,7 +2,7 @@
 
 import json
 
-from rung_page import short_name
+from benchmark_run import short_name
 
 
 class Sass:

@@ -38,7 +38,7 @@ def tables(run, link, hashes):
                 now, then = row["measured"], row["predicted"]
                 read, hit = now.get("l2_read_bytes"), now.get("l2_read_hit_bytes")
                 share = f"{100 * hit / read:.0f} %" if read and hit is not None else ""
-                own = "" if row["rung"] in several else f" ({link(row['rung'], row['rung'].split('/', 2)[2])})"
+                own = "" if row["rung"] in several else f" ({link(row['rung'], benchmark_run.short_name(row['rung']))})"
                 mark = "**" if now["time_us"] == best else ""
                 lines.append(
                     f"| `{row['map']}`{own} | {megabytes(then['dram_read_bytes'])} MB"

@@ -72,10 +72,11 @@ convladder::Ladder convladder::conv2d_ladder() {
                   CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, vectorized,
                               "cuda_optimized/conv2d/implicit_gemm/packed_weights",
                               "vector access: 16-byte loads and stores, 16 steps of k per tile"),
-                  CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, warp_tiles,
-                              "cuda_optimized/conv2d/implicit_gemm/vectorized",
-                              "warp tiles: the sums of a warp form one rectangle, which reads the "
-                              "fewest vectors from shared memory"),
+                  CUDA_ROW_IN(
+                      cuda_optimized, conv2d, implicit_gemm, warp_tiles,
+                      "cuda_optimized/conv2d/implicit_gemm/vectorized",
+                      "warp tiles: a warp's accumulators form one rectangle, which reads the "
+                      "fewest vectors from shared memory"),
                   CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, cp_async,
                               "cuda_optimized/conv2d/implicit_gemm/warp_tiles",
                               "cp.async pipeline: three stages in flight; zero-fill implements the "

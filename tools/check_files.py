@@ -156,7 +156,7 @@ def check_rungs(rows, fix):
         path = ROOT / row["source"]
         check_neighbours(path, row, rows, fix)
         check_rung_header(path)
-    names = {(row["ladder"], row["rung"].split("/", 2)[2].replace("/", "_")) for row in rows}
+    names = {(row["ladder"], benchmark_run.constant_name(row["rung"])) for row in rows}
     for path in sorted((ROOT / "docs" / "ladders").glob("*/*.md")):
         if (path.parent.name, path.stem) not in names:
             problem(path, 0, "is the notebook of a rung that does not exist")
@@ -305,7 +305,7 @@ def check_rung_header(path):
 
 def source_link(row):
     """A rung's link to its source, for README.md."""
-    return f"[{row['rung'].split('/', 2)[2]}]({row['source']})"
+    return f"[{benchmark_run.short_name(row['rung'])}]({row['source']})"
 
 
 def ladder_table(rows):

@@ -8,18 +8,14 @@ Prints what went wrong as PAGE: WHAT; the status is 1 if something did. Without 
 import html
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
 
-from drive_players import BROWSERS
+from drive_players import browser_for, opened
 
 
 def problems_of(browser, page, folder):
-    done = subprocess.run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
-         "--virtual-time-budget=10000", "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=300)
+    done = opened(browser, folder, page.as_uri(), "--virtual-time-budget=10000")
     shown = re.sub(r"<(script|annotation|pre|code)\b.*?</\1>", "", done.stdout, flags=re.S)
     wrong = [f"KaTeX refuses a formula: {html.unescape(title)}" for title in re.findall(r'class="katex-error" title="([^"]*)"', shown)]
     if 'class="katex"' not in shown:
@@ -32,9 +28,8 @@ def main():
     if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
         print("usage: check_formulas.py HTML, a folder", file=sys.stderr)
         return 2
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = browser_for("formulas are not looked at")
     if browser is None:
-        print("skipped: formulas are not looked at, for there is no browser (package chromium)")
         return 0
     pages = [page for page in sorted(pathlib.Path(sys.argv[1]).resolve().glob("*.html")) if "katex.min.js" in page.read_text(errors="replace")]
     wrong = 0

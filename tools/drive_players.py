@@ -19,14 +19,29 @@ DRIVER = pathlib.Path(__file__).resolve().parents[1] / "docs" / "players" / "dri
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 
 
+def browser_for(what):
+    """The browser; None if there is none, after a line that says that `what` is skipped."""
+    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if browser is None:
+        print(f"skipped: {what}, for there is no browser (package chromium)")
+    return browser
+
+
+def opened(browser, folder, address, *options):
+    """The browser's process, after it has written the page at `address` to its output, with scripts run and no window.
+
+    @param folder where the browser keeps its files
+    """
+    return subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
+         *options, "--dump-dom", address], capture_output=True, text=True, timeout=300)
+
+
 def driven(browser, page, folder):
     """What goes wrong on a page."""
     copy = pathlib.Path(folder) / page.name
     copy.write_text(page.read_text().replace("</body>", f"<script>\n{DRIVER.read_text()}</script></body>"))
-    done = subprocess.run(
-        [browser, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", f"--user-data-dir={folder}/profile",
-         "--window-size=1300,900", "--virtual-time-budget=20000", "--dump-dom", f"{copy.as_uri()}#request-3"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=300)
+    done = opened(browser, folder, f"{copy.as_uri()}#request-3", "--window-size=1300,900", "--virtual-time-budget=20000")
     told = re.search(r'<pre id="driven">(.*?)</pre>', done.stdout, re.S)
     if not told:
         return ["its script did not come to its end: " + " ".join(done.stderr.split()[-40:])]
@@ -37,9 +52,8 @@ def main():
     if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
         print("usage: drive_players.py PLAYERS, a folder", file=sys.stderr)
         return 2
-    browser = next(filter(None, map(shutil.which, BROWSERS)), None)
+    browser = browser_for("the players' script is not tried")
     if browser is None:
-        print("skipped: the players' script is not tried, for there is no browser (package chromium)")
         return 0
     pages, wrong = sorted(pathlib.Path(sys.argv[1]).glob("*.html")), 0
     for page in pages:

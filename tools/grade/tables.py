@@ -1,5 +1,5 @@
 """The C++ tables that tell the judge and the workers of their rungs."""
-from assignment import gpu, source_of
+from assignment import constant_of, gpu, source_of
 from rung_table import LADDERS
 
 
@@ -16,10 +16,9 @@ def table(rungs, definitions):
     if definitions:
         text.append('#include "oracle/ladders/definition.hpp"')
     for rung in rungs:
-        top, ladder, name = rung.split("/", 2)
-        name = name.replace("/", "_")
+        top, ladder = rung.split("/")[:2]
         kind = "CUDA_RUNG" if source_of(rung).endswith(".cu") else "CPU_RUNG"
-        text.append(f"{kind}({LADDERS[ladder][1]}, {top}, {ladder}, {name})")
+        text.append(f"{kind}({LADDERS[ladder][1]}, {top}, {ladder}, {constant_of(rung)})")
     text.append("namespace convladder {")
     if definitions:
         text += ["namespace oracle {", *(f"Definition {ladder}_definition();" for ladder in ladders),
@@ -34,13 +33,12 @@ def table(rungs, definitions):
         text.append(f'    made.push_back({{"{ladder}", "", [](const Problem& problem) {{ return '
                     f"{signature}(std::get<{problem}>(problem)); }}, {{}}}});")
         for rung in (rung for rung in rungs if ladder_of(rung) == ladder):
-            top, _, name = rung.split("/", 2)
-            name = name.replace("/", "_")
+            top = rung.split("/")[0]
             source = source_of(rung)
             space, where = ("emulated::", "emulated") if source.endswith(".cu") else ("", "cpu")
             text += [f'    made.back().rungs.push_back({{"{rung}", "{source}", "", "", true, {{}}, {{}}}});',
                      f"    made.back().rungs.back().code[static_cast<std::size_t>(Where::{where})] = "
-                     f"AnyImplementation({space}{top}::{ladder}::{name});"]
+                     f"AnyImplementation({space}{top}::{ladder}::{constant_of(rung)});"]
     text += ["    return made;", "  }();", "  return all;", "}", "}  // namespace check", "}  // namespace convladder", ""]
     return "\n".join(text)
 

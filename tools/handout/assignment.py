@@ -17,6 +17,11 @@ COURSE = ROOT / "course"
 MARK_KINDS = ("exact", "robust", "counter", "predict", "hunt", "manual")
 
 
+def constant_of(rung):
+    """`direct_tiled` of cuda_optimized/conv2d/direct/tiled: its C++ constant."""
+    return rung.split("/", 2)[2].replace("/", "_")
+
+
 class BadInput(Exception):
     """One line that names the parameter, its value and the rule."""
 

@@ -1,5 +1,5 @@
 """check/assignment.cpp of a handout: its ladders, rungs, exercises and properties."""
-from assignment import source_of
+from assignment import constant_of, source_of
 
 # Of each ladder: its header, its arrays, its problem, the function that tells the arrays of a problem.
 LADDERS = {
@@ -31,16 +31,14 @@ def table_of(assignment):
     definition = [] if assignment.expected else ['#include "oracle/ladders/definition.hpp"']
 
     def constant(rung, folder=None):
-        top, ladder, name = rung.split("/", 2)
-        name = name.replace("/", "_")
+        top, ladder = rung.split("/")[:2]
         space = "emulated::" if source_of(rung).endswith(".cu") else ""
-        return f"{space}{folder or top}::{ladder}::{name}"
+        return f"{space}{folder or top}::{ladder}::{constant_of(rung)}"
 
     def declaration(rung, folder=None):
-        top, ladder, name = rung.split("/", 2)
-        name = name.replace("/", "_")
+        top, ladder = rung.split("/")[:2]
         kind = "CUDA_RUNG" if source_of(rung).endswith(".cu") else "CPU_RUNG"
-        return f"{kind}({LADDERS[ladder][1]}, {folder or top}, {ladder}, {name})"
+        return f"{kind}({LADDERS[ladder][1]}, {folder or top}, {ladder}, {constant_of(rung)})"
 
     def row(name, source, code):
         return f'      row("{name}", "{source}", AnyImplementation({code})),'

@@ -2,7 +2,7 @@
 import re
 
 import functions
-from assignment import ROOT, BadInput, source_of
+from assignment import ROOT, BadInput, constant_of, source_of
 from rung_table import LADDERS
 
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"', re.MULTILINE)
@@ -55,14 +55,13 @@ def in_one_file(rung, alias):
             return text_of(header)
         return INCLUDE.sub(inlined, re.sub(r"^#pragma once\n", "", (ROOT / path).read_text(), flags=re.M))
 
-    _, ladder, name = rung.split("/", 2)
-    name = name.replace("/", "_")
+    folder, ladder = rung.split("/")[:2]
     top, _, own = alias.split("/")
     # What the rung was called is the file's own: a student's defines names of its own namespace only.
     text = re.sub(r"^extern const Implementation<", "const Implementation<", text_of(source_of(rung)), flags=re.M)
     arrays = LADDERS[ladder][1]
     return (f"{text}\nnamespace convladder::BACKEND::{top}::{ladder} {{\n"
-            f"extern const Implementation<{arrays}> {own} = {rung.split('/')[0]}::{ladder}::{name};\n"
+            f"extern const Implementation<{arrays}> {own} = {folder}::{ladder}::{constant_of(rung)};\n"
             f"}}  // namespace convladder::BACKEND::{top}::{ladder}\n")
 
 

@@ -209,7 +209,7 @@ void launch_product(const Patches& patches, const Taps& taps, const PatchWork& w
          patches, taps, work, result);
 }
 
-/// Whether TMA can bring the factors, if they begin at multiples of 16 bytes.
+/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
 bool by_the_copy_engine(const Conv2dProblem& conv) { return conv.C / conv.groups % 4 == 0; }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {

@@ -189,7 +189,7 @@ Windows windows_of(const Conv2dProblem& conv) {
   return in_words(windows);
 }
 
-/// Whether TMA can bring the factors, if they begin at multiples of 16 bytes.
+/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
 bool by_the_copy_engine(const Conv2dProblem& conv) {
   return in_eights(conv.C / conv.groups) && fits_the_copy_engine(windows_of(conv));
 }

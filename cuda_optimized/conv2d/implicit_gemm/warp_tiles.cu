@@ -1,14 +1,14 @@
 /// @file warp_tiles.cu
-/// @brief conv2d as a matrix product: the sums of a warp form one compact tile.
+/// @brief conv2d as an implicit GEMM: a warp's accumulators form one compact tile.
 ///
 /// - Before: vectorized.cu
 /// - After: cp_async.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Which threads of a block form a warp decides what the warp reads and writes
-/// together. In the previous rung a warp is 2 x 16 threads, and its sums are two strips of 8 x 128:
-/// for each k it reads 16 + 128 floats. Here a warp is 4 x 8 threads, and its sums are one tile of
-/// 32 x 64, for which it reads 96 floats:
+/// together. In the previous rung a warp is 2 x 16 threads, and its accumulators are two strips of
+/// 8 x 128: for each k it reads 16 + 128 floats. Here a warp is 4 x 8 threads, and its accumulators
+/// are one tile of 32 x 64, for which it reads 96 floats:
 ///
 ///                          lanes 0 ... 7    lanes 0 ... 7
 ///                        + - - - - - - - + - - - - - - - +    + is lane 0: four pieces of

@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// Whether TMA can bring the factors, if they begin at multiples of 16 bytes.
+/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
 bool by_the_copy_engine(const Conv2dProblem& conv, const Windows& windows) {
   return conv2d::in_eights(conv.K / conv.groups) && conv2d::in_eights(conv.C / conv.groups) &&
          fits_the_copy_engine(windows);

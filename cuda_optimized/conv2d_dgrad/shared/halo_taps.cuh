@@ -1,6 +1,5 @@
 /// @file halo_taps.cuh
-/// @brief What brings the weights of hopper/halo_tile.cu as they lie: TMA,
-/// or a warp.
+/// @brief Loads of the weights of hopper/halo_tile.cu in the order of w: by TMA, or by a warp.
 #pragma once
 
 #include "core/cuda/ptx.hpp"

@@ -210,7 +210,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   if (k + 8 < work.tiles.group_k) to[k + 8] = bias[2];
 }
 
-/// Whether TMA can bring the boxes, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
 bool by_the_copy_engine(const Conv2dProblem& conv) {
   return conv.N > 0 && conv2d::in_eights(conv.C / conv.groups) &&
          conv2d::in_eights(conv.K / conv.groups);

@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   if (k + 8 < tiles.group_k) to[k + 8] = bias[2];
 }
 
-/// Whether TMA can bring the pieces, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the pieces, if the arrays begin at multiples of 16 bytes.
 bool by_the_copy_engine(const Conv2dProblem& conv) {
   return conv.N > 0 && half_by_the_copy_engine(conv);
 }

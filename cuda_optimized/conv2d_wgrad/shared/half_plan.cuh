@@ -22,7 +22,7 @@ inline Windows half_windows_of(const Conv2dProblem& conv) {
   return conv2d::in_words(windows_of(conv2d::forward_product(conv), conv.layout));
 }
 
-/// Whether TMA can bring the factors, if they begin at multiples of 16 bytes; it counts
+/// Whether TMA can load the operands, if they begin at multiples of 16 bytes; it counts
 /// pixels by an int.
 inline bool half_by_the_copy_engine(const Conv2dProblem& conv) {
   const Windows windows = half_windows_of(conv);

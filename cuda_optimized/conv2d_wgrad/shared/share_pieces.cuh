@@ -1,6 +1,5 @@
 /// @file share_pieces.cuh
-/// @brief What brings a step of x and dy into a stage of hopper/split_k_1x1.cu:
-/// TMA, or a warp.
+/// @brief Loads of a step of x and dy into a stage of hopper/split_k_1x1.cu: by TMA, or by a warp.
 #pragma once
 
 #include "cuda_optimized/conv2d_wgrad/shared/share_plan.cuh"

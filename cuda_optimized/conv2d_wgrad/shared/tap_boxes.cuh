@@ -1,6 +1,5 @@
 /// @file tap_boxes.cuh
-/// @brief What brings a band of x and dy into a stage of hopper/halo_tile.cu:
-/// TMA, or a warp.
+/// @brief Loads of a band of x and dy into a stage of hopper/halo_tile.cu: by TMA, or by a warp.
 #pragma once
 
 #include "core/cuda/ptx.hpp"

@@ -1,7 +1,7 @@
 /// @file filter_stages.cuh
-/// @brief Patches of one tap and the weights of all filters in a block's shared memory, how a warp
-/// brings them, and how a warpgroup multiplies them; hopper/weight_stationary.cu explains
-/// it.
+/// @brief The stages of 1 x 1 patches and the weights of all filters in a block's shared memory,
+/// how the producer warp loads them, and how a consumer warpgroup multiplies them;
+/// hopper/weight_stationary.cu explains it.
 #pragma once
 
 #include "core/cuda/launch.hpp"

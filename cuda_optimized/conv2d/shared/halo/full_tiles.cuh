@@ -1,6 +1,6 @@
 /// @file full_tiles.cuh
-/// @brief Tiles of pixels without a column that is nobody's, for
-/// hopper/full_tiles.cu here and in ../conv2d_dgrad.
+/// @brief Tiles of pixels without padding columns, for hopper/full_tiles.cu here and in
+/// ../conv2d_dgrad.
 ///
 /// Images are cut into *wide* strips of 8 columns, as in halo_tile.cuh. What is left on the
 /// right, up to 4 columns, is a *narrow* strip, and two images' narrow strips are a tile:

@@ -1,6 +1,6 @@
 /// @file halo_operands.cuh
-/// @brief What brings patches of pixels and taps' weights for implicit_gemm/halo_tile.cu:
-/// TMA, or a warp.
+/// @brief Loads of the operands of implicit_gemm/halo_tile.cu, halo tiles of pixels and the taps'
+/// weights: by TMA, or by a warp.
 #pragma once
 
 #include "core/cuda/ptx.hpp"

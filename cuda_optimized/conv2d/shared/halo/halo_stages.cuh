@@ -1,6 +1,7 @@
 /// @file halo_stages.cuh
-/// @brief A block's patches and taps in shared memory, how a warp brings them, and how a warpgroup
-/// multiplies them; implicit_gemm/halo_tile.cu explains it.
+/// @brief The stages of halo tiles and weights in a block's shared memory, how the producer warp
+/// loads them, and how a consumer warpgroup multiplies them; implicit_gemm/halo_tile.cu explains
+/// it.
 #pragma once
 
 #include "core/cuda/launch.hpp"

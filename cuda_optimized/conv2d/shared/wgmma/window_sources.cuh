@@ -1,6 +1,6 @@
 /// @file window_sources.cuh
-/// @brief How the producer warp of a product of windows brings a step's pixels and filters: by
-/// TMA, or element by element.
+/// @brief How the producer warp of an implicit GEMM loads a step's pixels and filters: by TMA, or
+/// element by element.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
