@@ -1,5 +1,5 @@
 /// @file sharpening.hpp
-/// @brief Sharpening a photograph, as a convolution: one filter a colour, 3 x 3.
+/// @brief Sharpening a photograph by a convolution: one 3 x 3 filter per colour.
 #pragma once
 
 #include <convladder/conv2d.hpp>

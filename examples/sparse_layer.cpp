@@ -33,7 +33,7 @@ int main(int count, char** words) try {
   convladder::cpu_reference::rulebook::hash_map(book, {coords.data(), create});
   const std::vector<std::int32_t>& pairs = found["pairs"];
 
-  // One channel, all weights 1: a sum over the neighbours that there are.
+  // One channel, all weights 1: a sum over the existing neighbours.
   const auto layer = convladder::validated(
       convladder::SparseConvProblem{.book = book,
                                     .N = sites,

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""A convolution of this project as a layer of PyTorch, which learns: it finds the filter that made a picture.
+"""A convolution of this project as a PyTorch layer. Gradient descent finds the filter that produced an image.
 
-    python3 examples/torch_layer.py          on a GPU where the module and PyTorch have one, else on the CPU
+    python3 examples/torch_layer.py          on a GPU if the module and PyTorch support it, otherwise on the CPU
 """
 import convladder
 import torch
@@ -9,7 +9,7 @@ import torch
 
 # [layer]
 def memory_format(x):
-    """That of a tensor: gradients are computed in the one of the layer's input."""
+    """The memory format of a tensor: gradients are computed in that of the layer's input."""
     return torch.contiguous_format if x.is_contiguous() else torch.channels_last
 
 
@@ -26,18 +26,18 @@ class Conv2d(torch.autograd.Function):
         dy = dy.contiguous(memory_format=memory_format(x))
         dx = convladder.conv2d_dgrad(dy, w, x.shape, pad=ctx.pad)
         dw, _ = convladder.conv2d_wgrad(x, dy, w.shape[2:], pad=ctx.pad)
-        return dx, dw, None  # nothing for pad
+        return dx, dw, None  # no gradient for pad
 # [layer]
 
 
 def place():
-    """Where both can compute."""
+    """The device that both support."""
     rungs_there = any("gpu" in row["where"] for row in convladder.rungs())
     return "cuda" if rungs_there and torch.cuda.is_available() else "cpu"
 
 
 def learned(steps=60, device="cpu"):
-    """(the filter that was to be found, the one that gradient descent found), both [1][1][3][3]."""
+    """Returns (the filter to find, the filter that gradient descent found), both [1][1][3][3]."""
     generator = torch.Generator().manual_seed(1)
     x = torch.randn(1, 1, 24, 24, generator=generator).to(device)
     sobel = torch.tensor([[[[1., 0, -1], [2, 0, -2], [1, 0, -1]]]], device=device)
@@ -53,5 +53,5 @@ def learned(steps=60, device="cpu"):
 if __name__ == "__main__":
     there = place()
     right, found = learned(device=there)
-    print(f"Computed on {there}. The filter that was found:\n{found[0, 0].cpu().numpy().round(3)}")
-    print(f"It is {float((found - right).abs().max()):.1g} away from the one that made the picture.")
+    print(f"Computed on {there}. The filter found by gradient descent:\n{found[0, 0].cpu().numpy().round(3)}")
+    print(f"It is {float((found - right).abs().max()):.1g} away from the original filter.")

@@ -1,4 +1,4 @@
-// A kernel under the microscope: what its warp asks of memory, seen without a GPU.
+// Counts the memory requests of a kernel with the microscope, without a GPU.
 #include <cuda_runtime.h>
 
 #include <cstdio>
