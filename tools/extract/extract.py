@@ -513,6 +513,9 @@ def specialised(program, tools):
         program.members, program.fields = program.all_members, None
         kept = specialise.round_of(before, starts, coverage, keep, uncut, attempt < 8 and program.of_run)
         kept = specialise.without_identities([(one, specialise.without_breaks(text)) for one, text in kept])
+        if coverage.has_one_map:
+            kept = [(one, specialise.without_other_maps(text)) for one, text in kept]
+        kept = specialise.without_idle_members(kept)
         kept = [declarations.changed(one, text) for one, text in kept]
         program.prune(kept)
         if lost := {name for one, _ in program.kept_kernels(before) for name in one.names} - {name for one, _ in program.kept_kernels(program.kept) for name in one.names}:

@@ -553,3 +553,47 @@ def without_identities(kept):
         if all(len(re.findall(rf"\b{name}\b", declarations.hidden(text))) == len(call.findall(declarations.hidden(text))) for _, text in rest):
             kept = [(other, call.sub(r"\1", text)) for other, text in rest]
     return kept
+
+
+CHOICE_OF_MAP = re.compile(r"[\w.]*\bmap == TileMap::row_major\s*\?\s*")
+
+
+def without_other_maps(text):
+    """The text with what `map == TileMap::row_major ? this : that` says where there is no other map."""
+    at = 0
+    while match := CHOICE_OF_MAP.search(code := declarations.hidden(text), at):
+        def end_of_part(begin, ends):
+            while code[begin] not in ends or code[begin:begin + 2] == "::" or code[begin - 1:begin + 1] == "::":
+                begin = declarations.closing(code, begin) if code[begin] in "([{" else begin + 1
+            return begin
+
+        colon = end_of_part(match.end(), ":")
+        end = end_of_part(colon + 1, ",;)}")
+        text = text[:match.start()] + text[match.end():colon].rstrip() + text[end:]
+        at = match.start()
+    return text
+
+
+def without_idle_members(kept):
+    """Without members of structs that a constructor sets and nothing reads."""
+    for index, (one, text) in enumerate(kept):
+        if one.kind != "type" or not one.defines:
+            continue
+        for match in list(re.finditer(r"(?m)^  [\w:]+(?:<[^;]*>)? (\w+);[^\n]*\n", text)):
+            name = match.group(1)
+            everywhere = sum(len(re.findall(rf"\b{name}\b", declarations.hidden(each))) for _, each in kept)
+            code = declarations.hidden(text)
+            if everywhere != 2 or not (init := re.search(rf"[:,]\s*{name}\(", code)):
+                continue
+            end = declarations.closing(code, init.end() - 1)
+            if re.match(r"\s*,", code[end:]):  # others follow
+                rest = re.compile(r"\s*,\s*").match(code, end).end()
+                text = text[:init.end() - len(name) - 1] + text[rest:]
+            elif code[init.start()] == ",":
+                text = text[:init.start()] + text[end:]
+            else:
+                text = text[:init.start()].rstrip() + text[end:]
+            declaration = text.find(match.group())
+            text = text[:declaration] + text[declaration + len(match.group()):]
+            kept = [*kept[:index], (one, text), *kept[index + 1:]]
+    return kept
