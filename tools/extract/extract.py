@@ -408,7 +408,8 @@ class Program:
                     continue
                 using.add((one.file, one.guards))
                 text = "using namespace ::cuda_on_cpu::ptx;"
-            text = re.sub(r"(?m)^[ \t]*/// @(?:end)?cond\n", "", text)  # for documentation
+            if self.trimmed:
+                text = re.sub(r"(?m)^[ \t]*/// @(?:end)?cond\n", "", text)  # for documentation
             text = re.sub(r"(?m)^thread_local ", "", text)  # cuda_on_cpu takes such variables for shared memory
             kept.append((one, None if one.names == {"HOST_DEVICE"} else without_absent(text, absent, has_halves) if self.trimmed else text))
         order = sorted(range(len(kept)), key=lambda index: declarations.place(kept[index][0]))

@@ -181,8 +181,8 @@ void launch_with(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...),
                  const LaunchConfig& config, Values&&... arguments) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(config.shared_bytes)));
-  const cudaLaunchConfig_t launched{
-      config.grid, config.block, config.shared_bytes, nullptr, attribute, 1};
+  const cudaLaunchConfig_t launched{config.grid, config.block, config.shared_bytes,
+                                    nullptr,     attribute,    1};
   check(cudaLaunchKernelEx(&launched, kernel, static_cast<Values&&>(arguments)...));
 }
 
@@ -212,8 +212,8 @@ struct GridStride {
 ///          i += std::int64_t{gridDim.x} * blockDim.x)
 template <unsigned kThreads = 0>
 __device__ inline GridStride<kThreads> grid_stride(std::int64_t count) {
-  return {std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
-          std::int64_t{gridDim.x} * blockDim.x, count};
+  return {std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x, std::int64_t{gridDim.x} * blockDim.x,
+          count};
 }
 
 /// Enough for a large GPU.
