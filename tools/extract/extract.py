@@ -339,12 +339,16 @@ def without_absent(text, absent, has_halves):
 class Program:
     """A rung with an example: the declarations of the file, in their order."""
 
-    def __init__(self, needs, rung, numbers, row_major):
+    def __init__(self, needs, rung, numbers, row_major, maps=()):
+        """`row_major`: short_row_major.hpp stands for all tile maps; code may mention `maps`, and does not come to them."""
         self.rung, self.numbers, self.cuda = rung, numbers, rung["backend"] == "cuda"
         self.sources = list(reversed(needed_sources(needs, rung["source"])))
         found, tops = all_declarations(self.sources)
         number = next((one["type"] for one in numbers["inputs"] if one["type"] != "std::int32_t"), "float")
-        found = declarations.replaced(found, shorter(number, row_major))
+        short = shorter(number, row_major)
+        if maps:
+            short = [declarations.changed(one, one.text.replace("{ row_major }", "{ row_major, " + ", ".join(maps) + " }")) if "TileMap" in one.names else one for one in short]
+        found = declarations.replaced(found, short)
         self.found = [without_old_gpus(one) for one in found if not one.names & {"BACKEND"}]
         text = (ROOT / rung["source"]).read_text()
         name = rung["rung"].split("/", 2)[2].replace("/", "_")
@@ -561,11 +565,16 @@ def extracted(build, needs, rung, file, options=()):
     numbers = example_of(build, rung, options)
     is_row_major = rung["ladder"] != "tile_map" and not re.search(r"TileMap::(?!row_major)", numbers["problem"])
     program = Program(needs, rung, numbers, is_row_major)
-    if is_row_major and re.search(r"TileMap::(?!row_major)\w", "\n".join(text for _, text in program.kept)):  # it tells others apart
-        program = Program(needs, rung, numbers, False)
+    others = sorted(set(re.findall(r"TileMap::(?!row_major)(\w+)", "\n".join(text for _, text in program.kept)))) if is_row_major else []
     tools = specialise.Toolchain(build, cuda)
-    hopper = program.needs_hopper()
-    shorter = tools.is_found() and specialised(program, tools)
+    if others and tools.is_found():
+        program = Program(needs, rung, numbers, True, others)
+    elif others:
+        program = Program(needs, rung, numbers, False)
+    hopper, shorter = program.needs_hopper(), tools.is_found() and specialised(program, tools)
+    if others and tools.is_found() and not shorter:
+        program = Program(needs, rung, numbers, False)
+        shorter = specialised(program, tools)
     if shorter and hopper and not program.needs_hopper():  # the problem is too small for what the rung is about
         program.of_run, program.flat, program.typed = False, False, False
         program.start()
