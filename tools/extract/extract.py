@@ -75,15 +75,15 @@ def examples_of(ladder):
 
 
 ABOUT = """\
-// {rung}, a rung of ConvLadder, in one file: {source} is below, after what it needs.
+// {rung}, a rung of ConvLadder, in one file.
 //
 //     {compile}
 //
-// main() runs it on one problem and checks every number. `./ladder extract` wrote it for this
-// problem: {without}{emulated}
+// The rung's own source comes after what it needs. main() runs it on one problem and checks every
+// number. `./ladder extract` wrote it for this problem: {without}{emulated}
 """
-SHORT = "what the host's functions choose for other problems is left out."
-LONG = "supports(), which says what run() takes, is left out."
+SHORT = "what the host's\n// functions choose for other problems is left out."
+LONG = "supports(), which\n// says what run() takes, is left out."
 EMULATED = "\n// Without a GPU, cuda_on_cpu_add_kernels() of ConvLadder's folder cuda_on_cpu compiles it."
 
 # What of each header a program may use. One that is not here is kept.
@@ -587,7 +587,7 @@ def extracted(build, needs, rung, file, options=()):
     compiler = f"nvcc -std=c++20 {'-gencode arch=compute_90a,code=sm_90a' if program.needs_hopper() else '-arch=native'}" if cuda else "g++ -std=c++20 -O2"
     if "#include <Eigen/" in text:
         compiler += " -I/usr/include/eigen3"
-    about = ABOUT.format(rung=rung["rung"], source=rung["source"], without=SHORT if shorter and program.of_run else LONG,
+    about = ABOUT.format(rung=rung["rung"], without=SHORT if shorter and program.of_run else LONG,
                          compile=f"{compiler} {file.name} -o {file.stem} && ./{file.stem}",
                          emulated=EMULATED if cuda else "")
     return about + text
