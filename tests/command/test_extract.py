@@ -28,11 +28,27 @@ BUILD = pathlib.Path(os.environ["BUILD"])
 SAMPLE = ("cuda_optimized/gemm/tiled", "cuda_naive/rulebook/dense_grid", "cpu_reference/conv2d/im2col_gemm",
           "cpu_reference/fft/bluestein", "cpu_reference/gemm/blocked", "cuda_naive/tile_map/row_major",
           "cuda_optimized/col2im/col2im_vectorized", "cuda_optimized/gemm/persistent")
-# The most lines of a file: of a naive or tiled kernel, and of one with wgmma or TMA.
-MOST_LINES_SIMPLE, MOST_LINES_HOPPER = 300, 900
-SIMPLE = re.compile(r"cuda_naive/|cuda_optimized/.*/tiled$|cuda_optimized/.*output_stationary$|cpu_reference/\w+/direct$")
-# Those that have more, in this order, and why.
-EXCEPTIONS = ()
+# The most lines of a file: of a naive or tiled kernel, of one with wgmma or TMA, and of others.
+MOST_LINES_SIMPLE, MOST_LINES_HOPPER, MOST_LINES = 300, 900, 1250
+SIMPLE = re.compile(r"cuda_naive/|cuda_optimized/.*(/tiled|/output_stationary)$")
+# Those that have more, the first pattern that fits, and why.
+EXCEPTIONS = (
+    (r"cuda_naive/rulebook/", 1050, "sorting and scans, by CUB and for the emulator"),
+    (r"cuda_naive/voxelize/", 600, "sorting and scans, as well"),
+    (r"cuda_naive/conv2d/im2col_gemm$", 740, "calls two rungs, and cuts its workspace into columns for each image"),
+    (r"cuda_naive/conv2d(_wgrad)?/winograd_2x2$", 480, "three kernels with their transforms"),
+    (r"cuda_naive/fft/dft$", 440, "complex numbers in two rings"),
+    (r"cuda_naive/conv2d/direct_16bit$", 360, "two number types, whose conversions the emulator has for itself"),
+    (r"cuda_optimized/conv2d/(direct|implicit_gemm)/tiled$", 370, "the host fits the tile into shared memory"),
+    (r"cuda_optimized/sparse_\w+/output_stationary$", 380, "two kernels, one for vectors"),
+    (r"cuda_optimized/rulebook/", 2000, "several launches with hash tables, bit grids or sorting"),
+    (r"cuda_optimized/gemm/", 1250, "several tile shapes, clusters, or an epilogue with a staging buffer"),
+    (r"cuda_optimized/sparse_", 1700, "row lists that the kernel sorts or gathers, beside the GEMM"),
+    (r"cuda_optimized/conv2d(_wgrad)?/", 1720, "addresses of windows or halo tiles in shared headers, beside the GEMM"),
+    (r"cuda_optimized/conv2d_dgrad/", 1900, "the same, and the residue classes of the stride"),
+)
+
+
 class Extract(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -82,9 +98,10 @@ class Extract(unittest.TestCase):
                 self.assertNotRegex(text, r'(?m)^\s*#include "')
                 self.assertEqual(text.count(f"// ===== {rung['source']} "), 1)
                 self.assertIn(".holds" if rung["ladder"] in ("rulebook", "tile_map", "voxelize") else "is_right(\"", text)
-                self.assertIn("for other problems is left out", text)
-                most = next((most for pattern, most, _ in EXCEPTIONS if re.search(pattern, rung["rung"])),
-                            MOST_LINES_SIMPLE if SIMPLE.match(rung["rung"]) else MOST_LINES_HOPPER if "code=sm_90a" in text else 1100)
+                if rung["rung"] != "cuda_optimized/conv2d/fft/3xtf32":  # whose example is too small for tensor cores
+                    self.assertIn("for other problems is left out", text)
+                most = next((most for pattern, most, _ in EXCEPTIONS if re.match(pattern, rung["rung"])),
+                            MOST_LINES_SIMPLE if SIMPLE.match(rung["rung"]) else MOST_LINES_HOPPER if "code=sm_90a" in text else MOST_LINES)
                 self.assertLessEqual(text.count("\n"), most)
 
     def test_what_the_problem_does_not_need(self):

@@ -272,12 +272,13 @@ FROM_EMULATOR = re.compile(r"using ::cuda_on_cpu::ptx::\w+;")
 
 def without_old_gpus(one):
     """The declaration without what it has for GPUs that its rung does not support."""
-    lines, stack = [], []
+    lines, stack, hopper = [], [], False
     for line in one.text.split("\n"):
         directive = re.match(r"\s*#\s*(if|else|elif|endif)", line)
         if directive and directive.group(1) == "if":
             stack.append("then" if ALWAYS.match(line.strip()) else "")
             if stack[-1]:
+                hopper = hopper or bool(HOPPER.search(line))
                 continue
         elif directive and stack and stack[-1]:
             if directive.group(1) == "else":
@@ -290,7 +291,6 @@ def without_old_gpus(one):
         if "else" not in stack:
             lines.append(line)
     text = "\n".join(lines)
-    hopper = bool(HOPPER.search(one.code))
     return dataclasses.replace(declarations.changed(one, text) if text != one.text else one, hopper=hopper)
 
 
@@ -451,6 +451,9 @@ class Program:
     def with_types(self, kept):
         """With pointers of the example's types in the place of Input and Output, which have any."""
         types = {one["name"]: one["type"] for one in self.numbers["inputs"] + self.numbers["outputs"]}
+        if any(text and self.arrays not in one.names and not one.names & {"Elements", "Input", "Output"}
+               and re.search(r"\b(Elements|Input|Output)\b", declarations.hidden(text)) for one, text in kept):
+            return kept  # another rung's arrays have them, too
 
         def typed(match):
             const = "const " if match.group(1) == "Input" else ""
