@@ -6,7 +6,8 @@
 RUNG is a rung's name, cuda_optimized/gemm/tiled, or its end, gemm/tiled, where one rung is called so. The problem's
 options are those of `./ladder compare`; without any, the first of a few small problems that the rung takes. Which
 files the rung needs beside its headers, the objects in BUILD tell: whoever defines what an object leaves undefined.
-Of their declarations it takes those that run() reaches (declarations.py), a few of them in a shorter form (short.hpp).
+Of their declarations it takes those that run() reaches (declarations.py), a few of them in a shorter form (short.hpp),
+and leaves out what the one problem does not need, where g++, gcov and the emulator's library are found (specialise.py).
 """
 import argparse
 import dataclasses
@@ -500,7 +501,18 @@ class Program:
 
 
 def specialised(program, tools):
-    """Leaves out of the program what its problem does not need."""
+    """Leaves out of the program what its problem does not need. False: it has all that run() may reach."""
+    try:
+        return is_specialised(program, tools)
+    except (ValueError, IndexError, KeyError) as error:  # of code that specialise.py cannot read
+        if os.environ.get("CONVLADDER_EXTRACT_VERBOSE"):
+            print(f"{program.rung['rung']}: {error!r}", file=sys.stderr)
+        program.flat = program.typed = False
+        program.start()
+        return False
+
+
+def is_specialised(program, tools):
     names = {name for one, _ in program.kept for name in one.names}
     names |= {name for one, _ in program.kept for member in one.members for name in member[2]}
     program.kept = [(declarations.changed(one, specialise.with_breaks(text)), specialise.with_breaks(text)) for one, text in program.kept]
