@@ -262,6 +262,14 @@ inline A g(A a) { return a; }
                          (2, "", f"ladder: file = {file}: must not exist yet; remove it, or give another name\n"))
         self.assertEqual(file.read_text(), "mine")
 
+    def test_options_of_a_problem(self):
+        file = pathlib.Path(self.folder.name) / "larger.cu"
+        result = subprocess.run([sys.executable, ROOT / "tools/extract/extract.py", BUILD, "cuda_naive/conv2d/direct", file, *"--n 1 --c 2 --h 7 --w 9 --k 2 --r 3 --s 3".split()],
+                                capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("is right", self.compiled_and_run(file))
+        self.assertIn(".H = 7, .W = 9,", file.read_text())
+
     def test_bad_input_is_said(self):
         with self.assertRaisesRegex(extract.Trouble, "gemm/nothing: no rung is called so"):
             extract.rung_named(self.rungs, "gemm/nothing")

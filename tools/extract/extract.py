@@ -615,7 +615,7 @@ def require_new(file):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage="./ladder extract RUNG FILE [PROBLEM OPTION...]")
+    parser = argparse.ArgumentParser(usage="./ladder extract RUNG FILE [PROBLEM OPTION...]", allow_abbrev=False)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("rung")
     parser.add_argument("file", type=pathlib.Path)
