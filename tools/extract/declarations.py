@@ -18,8 +18,11 @@ DIRECTIVE = re.compile(r"[ \t]*#[ \t]*(\w+)(?:[^\n]*\\\n)*[^\n]*")
 IDENTIFIER = re.compile(r"(?<![\w.])(?<!->)[A-Za-z_]\w*")
 ANY_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 ATTRIBUTE = re.compile(r"\[\[[^\]]*\]\]\s*")
-ACCESSED = re.compile(r"(?:(?<!\d)\.|->)\s*([A-Za-z_]\w*)")
+ACCESSED = re.compile(r"(?:(?<!\d)(?<!\barrays)\.|->)\s*([A-Za-z_]\w*)")
 USING = re.compile(r"\s*using\s[^=]*;")
+PARAMETER = re.compile(r"[<,]\s*(?:class|typename)\s+(\w+)(?=\s*[,>])")
+ARGUMENT = re.compile(r"[(,]\s*(\w+)(?=\s*[,)])")
+MACRO_CALL = re.compile(r"\b[A-Z][A-Z_0-9]{3,}\([^;{}]*")
 PASTED = re.compile(r"\b(\w+)##")
 LABEL = re.compile(r"\s*(?:public|private|protected):(?!:)")
 
@@ -39,6 +42,7 @@ class Declaration:
     parameters: str = ""  # of a function, and the arguments of a specialisation
     templates: frozenset = frozenset()  # the names of its template's parameters
     defines: bool = True  # not only declares
+    hopper: bool = False  # whether it has instructions of compute capability 9.0
     members: tuple = ()  # of a class: (begin, end, names, whether they are data) of the members that may be left out
 
     def scope(self):
@@ -172,6 +176,15 @@ def members_of(text, code, with_data):
             found.append((before, stop, names, True))
 
 
+def changed(one, text):
+    """The declaration with another text."""
+    code = hidden(text)
+    head = code.split("{")[0]
+    is_class = one.kind == "type" and one.defines and "{" in code and not re.search(r"\b(enum|using)\b", head)
+    members = members_of(text, code, min(one.names, default="").endswith(("Problem", "Context", "LaunchConfig"))) if is_class else ()
+    return dataclasses.replace(one, text=text, code=code, members=members)
+
+
 def split(text, file):
     """The declarations of a file, in its order, and the comment at its top."""
     code = hidden(text)
@@ -226,9 +239,7 @@ def split(text, file):
         whole = comments.strip() + "\n" + text[start:stop] if comments.strip() else text[start:stop]
         blank = bool(re.match(r"[ \t]*\n[ \t]*\n", ("\n" if text[begin - 1:begin] == "\n" else "") + comments)) or begin == 0 or bool(file_comment)
         kind, names, owner, parameters, templates, defines = about
-        bare = hidden(whole)
-        members = members_of(whole, bare, min(names, default="").endswith("Problem")) if kind == "type" and defines and "{" in bare and not re.search(r"\benum\b", bare.split("{")[0]) and "using" not in bare.split("{")[0] else ()
-        found.append(Declaration(whole, bare, file, tuple(namespaces), guards, names, kind, blank, owner, parameters, templates, defines, members))
+        found.append(changed(Declaration(whole, "", file, tuple(namespaces), guards, names, kind, blank, owner, parameters, templates, defines), whole))
         return stop
 
     def branches(at, namespaces, guards):
@@ -272,15 +283,17 @@ def reached(declarations, program, begin=(), core=()):
         if one.kind == "function" or (one.kind == "type" and one.parameters):
             for name in one.names:
                 overloads.setdefault(name, set()).add(normal(one.parameters))
-    mentioned, anywhere, in_file, pasted = set(), set(), {}, set()
+    mentioned, anywhere, in_file, pasted, arguments = set(), set(), {}, set(), set()
     kept, members, accessed, inside = set(), {}, set(), {}
 
     def mention(code, file):
-        mentioned.update(words(code))
+        mentioned.update(words(code) - set(PARAMETER.findall(code)))
         anywhere.update(ANY_IDENTIFIER.findall(code))
         in_file.setdefault(file, set()).update(ANY_IDENTIFIER.findall(code))
         accessed.update(ACCESSED.findall(code))
         pasted.update(PASTED.findall(code))
+        for call in MACRO_CALL.findall(code):
+            arguments.update(ARGUMENT.findall(call))
 
     def wanted(one):
         if one.kind == "include":
@@ -292,9 +305,12 @@ def reached(declarations, program, begin=(), core=()):
             return one.owner in mentioned and bool(one.names & anywhere | one.names & {one.owner, "operator"})
         if one.names == {"operator"}:
             return needed <= mentioned
-        # What is in a namespace without a name, its file alone can mention.
-        if any(name.startswith(begin) for name in one.names for begin in pasted):
+        if one.text.lstrip().startswith("#undef"):
+            return False  # the file ends soon enough
+        # What a macro puts together: a name whose end is an argument of something.
+        if any(name.startswith(begin) and name[len(begin):] in arguments for name in one.names for begin in pasted):
             return True
+        # What is in a namespace without a name, its file alone can mention.
         if not one.names & (in_file.get(one.file, set()) if "" in one.namespaces else mentioned):
             return False
         return needed <= mentioned if one.scope() in core and any(len(overloads.get(name, ())) > 1 for name in one.names - unfiltered) else True
@@ -412,11 +428,16 @@ def normal(parameters):
     return re.sub(r"\s+", "", parameters)
 
 
+def place(one):
+    """What is written before what: what belongs to no back end needs nothing that does. Of the same number, in their order."""
+    if one.scope() == "convladder" and one.kind == "type" and one.names & {"Half", "BFloat16", "Float8"}:
+        return 0.5  # arrays have pointers to them
+    return ("", "convladder").index(one.scope()) if one.scope() in ("", "convladder") else 2
+
+
 def written(kept, tops):
     """The kept declarations one behind the other, each file below a line with its name."""
     out, namespaces, guards, file = [], [], [], None
-    # What belongs to no back end needs nothing that does.
-    kept = sorted(kept, key=lambda one: ("", "convladder").index(one[0].scope()) if one[0].scope() in ("", "convladder") else 2)
 
     def close_guards(common):
         while len(guards) > common:
@@ -447,11 +468,10 @@ def written(kept, tops):
         if common < len(namespaces):
             close_guards(0)
             close_namespaces(common)
-        if one.file != file and not one.text.startswith("#define HOST_DEVICE"):
-            file = one.file
+        where = one.file if one.file in tops else one.file.rsplit("/", 1)[0] + "/"  # of other files, only the folder
+        if where != file:
+            file = where
             close_guards(0)
-            if file in tops:
-                close_namespaces(0)
             out += ["", f"// ===== {file} " + "=" * max(0, 88 - len(file))]
             if file in tops:
                 out += [tops[file]]

@@ -69,18 +69,26 @@ decltype(auto) with_float_type(DType dtype, const Body& body) {
   return body(NUMBER{});
 }
 
-/// The same.
+/// Calls body(NUMBER{}): this program's numbers are of that type.
 template <class Body>
 decltype(auto) with_half_type(DType dtype, const Body& body) {
   if (dtype != DType::FORMAT) throw std::logic_error("numbers of another type");
   return body(NUMBER{});
 }
 
-/// The same.
+/// Calls body(NUMBER{}): this program's numbers are of that type.
 template <class Body>
 decltype(auto) with_any_float_type(DType dtype, const Body& body) {
   if (dtype != DType::FORMAT) throw std::logic_error("numbers of another type");
   return body(NUMBER{});
+}
+
+/// The product of the factors.
+inline std::int64_t checked_product(std::initializer_list<std::int64_t> factors,
+                                    const std::string&) {
+  std::int64_t product = 1;
+  for (const std::int64_t factor : factors) product *= factor;
+  return product;
 }
 
 /// The type of a product's result.
@@ -96,21 +104,74 @@ inline void check(cudaError_t code) {
   if (code != cudaSuccess) throw std::runtime_error(cudaGetErrorString(code));
 }
 
-/// The launch parameters between <<< and >>>.
-struct LaunchConfig {
-  dim3 grid, block;               ///< Blocks along x, y, z, and threads of a block.
-  std::size_t shared_bytes = 0;   ///< Dynamic shared memory of a block.
-  cudaStream_t stream = nullptr;  ///< The default stream.
+/// A function of the driver, found at run time.
+template <class Function>
+Function* driver_function(const char* name) {
+  void* found = nullptr;
+  cudaDriverEntryPointQueryResult result{};
+  check(cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result));
+  return reinterpret_cast<Function*>(found);
+}
+
+/// Throws `what` unless the driver has made a tensor map.
+inline void check_encoded(CUresult result, const char* what) {
+  if (result != CUDA_SUCCESS) throw std::runtime_error(what);
+}
+
+/// A message in the memory of the host, as kernels see it.
+template <class T>
+struct Letter {
+  T value;  ///< What is told.
+
+  /// One thread of a kernel tells it.
+  __device__ void send(const T& told) { value = told; }
 };
 
-/// `kernel<<<grid, block, shared_bytes, stream>>>(arguments...)`, with the error checks. A grid
-/// without blocks, which CUDA refuses, is no launch.
+/// A number that a kernel finds out and the host needs before the run can go on. All zeros until it
+/// is written.
+template <class T>
+class HostMessage {
+ public:
+  HostMessage() {
+    void* memory = nullptr;
+    check(cudaHostAlloc(&memory, sizeof(T), cudaHostAllocPortable));
+    letter_ = static_cast<Letter<T>*>(memory);
+    *letter_ = Letter<T>{};
+  }
+  HostMessage(const HostMessage&) = delete;
+  HostMessage& operator=(const HostMessage&) = delete;
+  ~HostMessage() { cudaFreeHost(letter_); }
+
+  /// Where to write it, on the device.
+  Letter<T>* letter() const { return letter_; }
+  /// To be called behind the launch, or the copy to letter()->value, that writes it.
+  void expect() const {}
+  /// Waits for what was launched.
+  T received() {
+    check(cudaStreamSynchronize(nullptr));
+    return letter_->value;
+  }
+
+ private:
+  Letter<T>* letter_;
+};
+
+/// The launch parameters between <<< and >>>.
+struct LaunchConfig {
+  dim3 grid, block;              ///< Blocks along x, y, z, and threads of a block.
+  std::size_t shared_bytes = 0;  ///< Dynamic shared memory of a block.
+};
+
+/// `kernel<<<grid, block, shared_bytes>>>(arguments...)`, with the error checks. A grid without
+/// blocks, which CUDA refuses, is no launch.
 template <class... Parameters, class... Values>
 void launch(void (*kernel)(Parameters...), const LaunchConfig& config, Values&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
-  check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(config.shared_bytes)));
-  const cudaLaunchConfig_t launched{config.grid, config.block, config.shared_bytes, config.stream};
+  if (config.shared_bytes > 48 * 1024) {  // as much as a kernel may have without asking
+    const auto bytes = static_cast<int>(config.shared_bytes);
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  }
+  const cudaLaunchConfig_t launched{config.grid, config.block, config.shared_bytes};
   check(cudaLaunchKernelEx(&launched, kernel, static_cast<Values&&>(arguments)...));
 }
 
@@ -120,8 +181,8 @@ void launch_with(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...),
                  const LaunchConfig& config, Values&&... arguments) {
   check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(config.shared_bytes)));
-  const cudaLaunchConfig_t launched{config.grid,   config.block, config.shared_bytes,
-                                    config.stream, attribute,    1};
+  const cudaLaunchConfig_t launched{config.grid, config.block, config.shared_bytes,
+                                    nullptr,     attribute,    1};
   check(cudaLaunchKernelEx(&launched, kernel, static_cast<Values&&>(arguments)...));
 }
 
@@ -130,6 +191,29 @@ void launch_with(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...),
 inline unsigned blocks_for(std::int64_t work, int threads, std::int64_t limit = kMaxGridX) {
   const std::int64_t blocks = ceil_div<std::int64_t>(work, threads);
   return static_cast<unsigned>(blocks < limit ? blocks : limit);
+}
+
+/// Of `count` items, those of this thread of a one-dimensional grid, for range-based loops: its
+/// number, and from there on every one as far as there are threads.
+template <unsigned kThreads>
+struct GridStride {
+  std::int64_t number, step, count;  ///< This one, threads of the grid, and the limit.
+
+  __device__ GridStride begin() const { return *this; }
+  __device__ std::int64_t end() const { return count; }
+  __device__ std::int64_t operator*() const { return number; }
+  __device__ void operator++() { number += step; }
+  __device__ bool operator!=(std::int64_t end) const { return number < end; }
+};
+
+/// Written out:
+///
+///     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
+///          i += std::int64_t{gridDim.x} * blockDim.x)
+template <unsigned kThreads = 0>
+__device__ inline GridStride<kThreads> grid_stride(std::int64_t count) {
+  return {std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x, std::int64_t{gridDim.x} * blockDim.x,
+          count};
 }
 
 /// Enough for a large GPU.

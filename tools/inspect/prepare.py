@@ -73,12 +73,16 @@ def main():
     parser.add_argument("--source", type=pathlib.Path)
     arguments, _ = parser.parse_known_args()
     try:
-        rung = extract.rung_named(extract.table_of(arguments.build), arguments.rung)
+        rung = extract.rung_named(extract.table_of(arguments.build), arguments.rung, say=False)
     except extract.Trouble:
         return  # the program says it better
     if rung["backend"] != "cuda" or (arguments.source and not arguments.source.is_file()):
         return
-    print(library_of(arguments.build, rung, arguments.source and arguments.source.resolve()))
+    try:
+        print(library_of(arguments.build, rung, arguments.source and arguments.source.resolve()))
+    except extract.Trouble as error:
+        print(f"ladder: {error}", file=sys.stderr)
+        sys.exit(3)
 
 
 if __name__ == "__main__":
