@@ -24,7 +24,7 @@ svg { --ink: #1f2933; --soft: #6b7785; --line: #b8c1cc; --paper: #ffffff; --zero
 }
 text { font: 14px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }
 .small { font-size: 12px; fill: var(--soft); }
-.note { font-size: 12px; }
+.note, .value { font-size: 12px; }
 .code { font: 13px ui-monospace, "DejaVu Sans Mono", monospace; }
 .title { font-weight: 600; }
 """

@@ -46,7 +46,7 @@ from benchmark_run import constant_name, short_name
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
 from rung_page import RungPages, page_id
-from spine_tables import by_ladder, groups, part_of, pill, problem_of, spine_table
+from spine_tables import TYPES, by_ladder, groups, part_of, pill, problem_of, spine_table
 from techniques import Techniques
 
 FOLDERS = ("cpu_reference", "cuda_naive", "cuda_optimized")
@@ -101,7 +101,7 @@ class Pages:
         if self.benchmarks is None:
             return []
         orders = {ladder: [row["rung"] for row in rows] for ladder, rows in self.ladders.items()}
-        drawn = benchmark_pictures.pictures(Picture, self.benchmarks, orders)
+        drawn = benchmark_pictures.pictures(Picture, self.current_run(), orders)
         for name, picture in drawn.items():
             write(self.out / "pictures" / f"{name}.svg", picture.svg())
         return list(drawn)
@@ -207,14 +207,17 @@ class Pages:
         if self.benchmarks is None:
             return ["No run has been committed yet."]
         run = self.current_run()
-        lines = ["| problem | type | fastest rung | its time | fastest library | its time | library / rung |", "|---|---|---|---:|---|---:|---:|"]
+        cells = {}
         for what, row, best in benchmark_pictures.headlines(run):
-            ladder, _, rest = what.partition(" ")
-            problem, _, dtype = rest.partition(", ")
-            ratio = best[1] / row["median_us"]
-            shown = f"**{ratio:.2f}**" if ratio >= 1 else f"{ratio:.2f}"
-            lines.append(f"| \\ref benchmarks_{ladder} \"{ladder}\" {problem} | {dtype} | {self.link(row['rung'], short_name(row['rung']))}{benchmark_run.mark(row['rung'])}"
-                         f" | {benchmark_run.time_text(row['median_us'])} | {best[0]} | {benchmark_run.time_text(best[1])} | {shown} |")
+            problem, _, dtype = what.replace(benchmark_run.mark(row["rung"]) or "\0", "").partition(", ")
+            ratio = f"{best[1] / row['median_us']:.2f} x"
+            link = f"{self.link(row['rung'], ratio)}, {benchmark_run.time_text(row['median_us'])}{benchmark_run.mark(row['rung'])}"
+            cells.setdefault(problem, {})[dtype] = f"**{link}**" if best[1] >= row["median_us"] else link
+        types = [dtype for dtype in TYPES if any(dtype in found for found in cells.values())]
+        lines = ["| problem | " + " | ".join(types) + " |", "|---|" + "---|" * len(types)]
+        for problem, found in cells.items():
+            ladder, _, name = problem.partition(" ")
+            lines.append(f"| \\ref benchmarks_{ladder} \"{ladder}\", {name} | " + " | ".join(found.get(dtype, "") for dtype in types) + " |")
         return [*lines, "", f"{benchmark_run.machine(run)}; L2 warm."]
 
     def spines(self):

@@ -25,7 +25,7 @@ class ReadingPaths:
         # The first line of a page has its title and its name.
         self.titles = {}
         self.texts = {}
-        for path in docs.glob("*.md"):
+        for path in [*docs.glob("*.md"), *(docs / "ladders").glob("*.md")]:
             text = path.read_text()
             if found := re.match(r"# (.*) \{#(\w+)\}", text):
                 self.titles[found.group(2)], self.texts[found.group(2)] = found.group(1), text

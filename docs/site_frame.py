@@ -125,19 +125,15 @@ def parts_of(page):
 
 def in_order(contents):
     """Headings from h2 on, none of which is two levels below the one before."""
-    levels = [int(level) for closing, level, _ in HEADING.findall(contents) if not closing]
-    if not levels:
-        return contents
-    shift = 2 - min(levels)
-    last, now = 1, 1
+    above = []  # (level as it was written, level as it is) of the headings that the next one may stand below
 
     def heading(match):
-        nonlocal last, now
         closing, level, rest = match.groups()
         if not closing:
-            now = min(int(level) + shift, last + 1, 6)
-            last = now
-        return f"<{closing}h{now}{rest}>"
+            while above and above[-1][0] >= int(level):
+                above.pop()
+            above.append((int(level), min((above[-1][1] if above else 1) + 1, 6)))
+        return f"<{closing}h{above[-1][1]}{rest}>" if above else match.group(0)
 
     return HEADING.sub(heading, contents)
 
@@ -167,6 +163,8 @@ def improved(contents):
     contents = re.sub(r'<div class="toc"><h3>Table of Contents</h3>\s*(<ul>.*?</ul>)\s*</div>',
                       r'<nav class="toc" aria-label="On this page"><p class="toc-title">On this page</p>\1</nav>', contents, flags=re.S)
     contents = PICTURE.sub(picture, contents)
+    contents = re.sub(r'<img src="([^"]*)" alt="" class="inline" title="([^"]*)"/?>', r'<img src="\1" alt="\2" loading="lazy">', contents)
+    contents = re.sub(r'<div class="ttc".*\n', "", contents)  # tooltips of names in excerpts, whose links stay
     contents = re.sub(r"<table class=\"markdownTable\">.*?</table>", table, contents, flags=re.S)
     contents = re.sub(r"<p >", "<p>", contents)
     contents = re.sub(r'<p>(<a class="anchor" id="md_[^"]*"></a>)?\s*</p>', "", contents)

@@ -134,8 +134,8 @@ def wrong_labels(svg):
     points = [(float(x), float(y), title) for x, y, title in
               re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"[^>]*><title>([^<]*)</title>', svg)]
     for x, y, words in re.findall(r'<text x="([\d.]+)" y="([\d.]+)"[^>]*class="value"[^>]*>([^<]*)</text>', svg):
-        beside = [title for px, py, title in points if abs(py + 4 - float(y)) <= NEAR and 0 < float(x) - px <= 14]
-        if not any(words in title for title in beside):
+        beside = [title for px, py, title in points if abs(py + 4 - float(y)) <= NEAR and 0 < abs(float(x) - px) <= 14]
+        if not any(title.endswith(": " + words) for title in beside):
             yield f"the label {words} stands beside no point of that number"
 
 
