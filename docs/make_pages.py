@@ -35,6 +35,7 @@ import benchmark_tables
 import counted_tables
 import coverage_tables
 import fewer_pictures
+import forge_links
 import make_players
 import network_tables
 import planted_races  # in tools/inspect, which counted_tables has put on the path
@@ -67,6 +68,7 @@ class Pages:
         self.paths = ReadingPaths(self)
         self.made_players = []
         self.techniques = Techniques(self)
+        self.places = forge_links.Places(root / "docs", {page_id(rung): row["source"] for rung, row in self.rows.items()})
         self.sass = sass_tables.Sass(root, self.link, self.is_stale)
 
     def source_text(self, rung):
@@ -212,7 +214,7 @@ class Pages:
             problem, _, dtype = what.replace(benchmark_run.mark(row["rung"]) or "\0", "").partition(", ")
             ratio = f"{best[1] / row['median_us']:.2f} x"
             link = f"{self.link(row['rung'], ratio)}, {benchmark_run.time_text(row['median_us'])}{benchmark_run.mark(row['rung'])}"
-            cells.setdefault(problem, {})[dtype] = f"**{link}**" if best[1] >= row["median_us"] else link
+            cells.setdefault(problem, {})[dtype] = (f"<b>{link}</b>" if best[1] >= row["median_us"] else link).replace(" us", "&nbsp;us").replace(" ms", "&nbsp;ms")
         types = [dtype for dtype in TYPES if any(dtype in found for found in cells.values())]
         lines = ["| problem | " + " | ".join(types) + " |", "|---|" + "---|" * len(types)]
         for problem, found in cells.items():
@@ -383,6 +385,7 @@ class Pages:
         def file(match):
             return (self.root / match.group(1)).read_text().split("\n", 1)[1]
 
+        page = self.places.to_refs(page, path)
         page = re.sub(r"<!-- rungs: (\w+) -->", rungs, page)
         page = re.sub(r"<!-- counted: (\w+) -->", self.counted, page)
         page = re.sub(r"<!-- file: (\S+) -->", file, page)

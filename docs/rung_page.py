@@ -6,10 +6,12 @@ Programs and loops are put in by finish_pages.py, which knows what each name in 
 
 import pathlib
 import re
+import sys
 
 import benchmark_run
 import benchmark_tables
 import counted_tables
+import predicted_times
 import solutions
 from benchmark_run import constant_name, short_name
 from counted_tables import expect, shown
@@ -95,6 +97,9 @@ class RungPages:
         self.pages = pages
         self.bugs = bugs
         self.solutions = solutions.read(pages.root, pages.rows)
+        self.predicted, wrong = predicted_times.read(pages.root, pages.rows)
+        for what in wrong:
+            print(f"left out: {what}", file=sys.stderr)
 
     def write(self, rung, write):
         row = self.pages.rows[rung]
@@ -218,7 +223,7 @@ class RungPages:
             return [], [f"Not timed yet: the committed run ({here}) has no row of this rung.", ""]
         if self.pages.stale_rows(rung):
             return [], [f"The rung has changed since the committed run ({here}); its times of then are left out.", ""]
-        predictions = {(time.problem, time.dtype): time for time in expect.times_of(self.pages.root / row["source"])}
+        predictions = {(time.problem, time.dtype): time for time in self.predicted.get(rung, [])}
         problem, dtype = next(iter(predictions), (None, None))
         timed_problems = list(dict.fromkeys(timed["problem"] for timed in rows))
         problem = problem or named_problem(expected, timed_problems)
@@ -271,7 +276,7 @@ class RungPages:
         rows = []
         lines = counted_tables.predictions(self.pages.root, row)
         for problem in dict.fromkeys(line.problem for line in lines):
-            rows.append(f"| *counted by the \\ref microscope \"microscope\" on* `{problem}` | | | | |")
+            rows.append(f"| <i>counted by the \\ref microscope \"microscope\" on</i> `{problem}` | | | | |")
             for line in lines:
                 if line.problem != problem:
                     continue
