@@ -51,6 +51,7 @@ class Shown:
         @param here the file whose page this is, if another one"""
         self.index, self.file, self.rungs, self.here = index, file, rungs or {}, here or file
         self.text = index.source(file)
+        self.explained = set()  # names whose meaning has been said where they stand first
         self.lines = self.marked_up()
 
     def page_of(self, file):
@@ -99,7 +100,8 @@ class Shown:
         found = self.index.resolve(text, qualifiers, after_dot, following in "(<{" and following != "", self.file, namespace)
         if found is None or (found.file != self.file and not qualifiers and not after_dot and text in own):
             return text
-        title = f' title="{html.escape(found.brief)}"' if found.brief else ""
+        title = f' title="{html.escape(found.brief)}"' if found.brief and text not in self.explained else ""
+        self.explained.add(text)
         page = "" if found.file == self.here else self.page_of(found.file)
         return f'<a class="name" href="{page}#l{found.line}"{title}>{text}</a>'
 
@@ -107,17 +109,22 @@ class Shown:
         """A line, by its number from 1. @param kind of a change; @param words for those who do not see colours"""
         text = self.lines[number - 1]
         more = f' <span class="sr">{words}</span>' if words else ""
-        return f'<span class="line{" " + kind if kind else ""}" id="l{number}" data-n="{number}">{text or " "}{more}</span>'
+        return f'<span class="line{" " + kind if kind else ""}" id="l{number}">{text or " "}{more}</span>'
 
     def block(self, first, last, ids=True):
         """The lines first ... last."""
         lines = [self.line(number) for number in range(first, last + 1)]
         if not ids:
             lines = [re.sub(r' id="l(\d+)"', "", line) for line in lines]
-        return f'<pre class="program" tabindex="0" data-source="{self.file}">' + "".join(lines) + "</pre>"
+        return opening(self.file, first) + "".join(lines) + "</pre>"
 
     def last_line(self):
         return len(self.lines) - (not self.lines[-1])
+
+
+def opening(file, first):
+    """The tag before the lines of a file; the style sheet counts them from `first` on."""
+    return f'<pre class="program" tabindex="0" data-source="{file}" style="counter-reset: line {first - 1}">'
 
 
 def header_end(text):
@@ -161,4 +168,4 @@ def changed_program(shown, found):
             lines.append(f'<span class="line removed">{html.escape(what)}</span>')
         elif not (isinstance(what, int) and what > shown.last_line()):
             lines.append(shown.line(what, "added" if kind == "added" else "", "(new)" if kind == "added" else ""))
-    return f'<pre class="program changed" tabindex="0" data-source="{shown.file}">' + "".join(lines) + "</pre>"
+    return opening(shown.file, header_end(shown.text) + 1) + "".join(lines) + "</pre>"

@@ -37,7 +37,7 @@
     const query = all => index.query(q => words.forEach((word, i) => {
       const presence = all ? lunr.Query.presence.REQUIRED : lunr.Query.presence.OPTIONAL;
       if (i < last || word.length < 2) q.term(lunr.tokenizer(word), { presence });
-      else q.term(word, { presence, wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false });
+      else q.term(lunr.stemmer(new lunr.Token(word, {})).toString(), { presence, wildcard: lunr.Query.wildcard.TRAILING, usePipeline: false });
       if (i === last) q.term(lunr.tokenizer(word), { boost: 5 });
     }));
     const found = query(true);
