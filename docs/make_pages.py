@@ -5,7 +5,7 @@
 
 LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources` did. Into DIR go, for Doxygen:
 - pages/rung_*.md: one page a rung, see rung_page.py;
-- pages/benchmarks_*.md: the times of each ladder;
+- pages/benchmarks_*.md: the times of each ladder; pages/lesson_*.md: the notebooks, see lesson_pages.py;
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's rungs as a tree,
   `<!-- ladders -->` the table of all ladders, `<!-- counted: LADDER -->` what the ladder's rungs load,
   `<!-- file: PATH -->` a Markdown file without its title,
@@ -36,6 +36,7 @@ import counted_tables
 import coverage_tables
 import fewer_pictures
 import forge_links
+import lesson_pages
 import make_players
 import network_tables
 import planted_races  # in tools/inspect, which counted_tables has put on the path
@@ -131,11 +132,11 @@ class Pages:
         lines += ["A point above a ceiling is possible where the ceiling is that of a copy through DRAM and the arrays fit into the L2 cache, and where a rung executes"
                   " fewer multiplications than the definition, whose operations are counted (Winograd, FFT), or uses tensor cores for fp32 (3xTF32).", ""]
         lines += ["# The tables {#benchmark_tables}", "", "| page | what it has |", "|---|---|",
-                  "| \\subpage benchmarks_contests | the fastest rung beside the fastest library, for each kind of work |"]
+                  "| \\ref benchmarks_contests | the fastest rung beside the fastest library, for each kind of work |"]
         if benchmark_run.newest_run(self.root, "networks"):
-            lines += ["| \\subpage benchmarks_network | all sparse convolutions of a backbone, one after the other |"]
+            lines += ["| \\ref benchmarks_network | all sparse convolutions of a backbone, one after the other |"]
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
-            lines.append(f"| \\subpage benchmarks_{ladder} | all rungs of {ladder} on {len(benchmark_run.problems_of(run, ladder))} problems |")
+            lines.append(f"| \\ref benchmarks_{ladder} | all rungs of {ladder} on {len(benchmark_run.problems_of(run, ladder))} problems |")
         return [*lines, ""]
 
     def current_run(self):
@@ -263,7 +264,7 @@ class Pages:
     def rungs_in_order(self, ladder):
         """The rungs as tables: each spine, with what its steps gain; the alternatives; the advanced rungs."""
         def link(row):
-            return pill(row["rung"], f'\\subpage {page_id(row["rung"])} "{short_name(row["rung"])}"')
+            return pill(row["rung"], f'\\ref {page_id(row["rung"])} "{short_name(row["rung"])}"')
 
         legend = " ".join(f'<span class="pill {folder}">{folder}</span>' for folder in FOLDERS)
         lines = ['<div class="rungs">', f'<p class="legend">{legend}</p>', ""]
@@ -283,7 +284,7 @@ class Pages:
         lines = ["| ladder | computes | rungs on the CPU | in CUDA |", "|---|---|---:|---:|"]
         for ladder, rows in self.ladders.items():
             cuda = sum(row["rung"].startswith("cuda_") for row in rows)
-            lines.append(f"| \\subpage ladder_{ladder} \"{ladder}\" | {rows[0]['computes']} | {len(rows) - cuda} | {cuda} |")
+            lines.append(f"| \\ref ladder_{ladder} \"{ladder}\" | {rows[0]['computes']} | {len(rows) - cuda} | {cuda} |")
         return [*lines, "", f"{len(self.rows)} rungs; the \\ref map \"map\" has them all."]
 
     def planted_bugs(self):
@@ -460,6 +461,8 @@ def main():
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text(), page))
     for name, lines in pages.benchmark_pages().items():
         write(arguments.out / "pages" / f"benchmarks_{name}.md", "\n".join(lines) + "\n")
+    for name, text in lesson_pages.pages(arguments.root, arguments.root / "out/notebooks").items():
+        write(arguments.out / "pages" / f"{name}.md", text)
     write(arguments.out / "site.json", json.dumps(pages.site()))
     # For those who check the pages: the stops of each path, spines as their rungs.
     write(arguments.out / "reading_paths.json", json.dumps({key: path["stops"] for key, path in pages.paths.paths.items()}))
