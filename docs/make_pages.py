@@ -47,7 +47,7 @@ import waste_tables
 from benchmark_run import constant_name, short_name
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
-from rung_page import RungPages, page_id
+from rung_page import RungPages, folded, page_id
 from spine_tables import TYPES, by_ladder, groups, part_of, pill, problem_of, spine_table
 from techniques import Techniques
 
@@ -125,12 +125,12 @@ class Pages:
             return ["No run has been committed yet."]
         lines = ["# The run {#benchmark_run}", "", benchmark_run.machine(run) + ".", "", f"Ceilings: {benchmark_run.ceilings(run)}.", ""]
         if stale := sorted({row["rung"] for row in run["rows"] if self.is_stale(row)} & set(self.rows)):
-            lines += [f"Changed since they were timed, so that their times are left out: {', '.join(map(self.link, stale))}.", ""]
+            lines += folded(f"Stale: {len(stale)} rungs have changed since they were timed; their times are left out", [", ".join(map(self.link, stale)) + "."])
+        lines += ["A point above a ceiling is possible where the ceiling is that of a copy through DRAM and the arrays fit into the L2 cache, and where a rung executes"
+                  " fewer multiplications than the definition, whose operations are counted (Winograd, FFT), or uses tensor cores for fp32 (3xTF32).", ""]
         for picture, what in (("run.roofline.svg", "dense"), ("run.sparse_roofline.svg", "sparse")):
             if (self.out / "pictures" / picture).exists():
                 lines += [f"![The fastest {what} rungs under the ceilings]({picture})", ""]
-        lines += ["A point above a ceiling is possible where the ceiling is that of a copy through DRAM and the arrays fit into the L2 cache, and where a rung executes"
-                  " fewer multiplications than the definition, whose operations are counted (Winograd, FFT), or uses tensor cores for fp32 (3xTF32).", ""]
         lines += ["# The tables {#benchmark_tables}", "", "| page | what it has |", "|---|---|",
                   "| \\ref benchmarks_contests | the fastest rung beside the fastest library, for each kind of work |"]
         if benchmark_run.newest_run(self.root, "networks"):

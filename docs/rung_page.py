@@ -8,6 +8,7 @@ import pathlib
 import re
 import sys
 
+import benchmark_pictures
 import benchmark_run
 import benchmark_tables
 import counted_tables
@@ -228,7 +229,7 @@ class RungPages:
         timed_problems = list(dict.fromkeys(timed["problem"] for timed in rows))
         problem = problem or named_problem(expected, timed_problems)
         if problem not in timed_problems:
-            usual = [problem_of(row), *benchmark_tables.CLIMBS.get(row["ladder"], []), *timed_problems]
+            usual = [problem_of(row), *benchmark_pictures.CLIMBS.get(row["ladder"], []), *timed_problems]
             problem = next(name for name in usual if name in timed_problems)
         alike = [timed for timed in rows if timed["problem"] == problem and dtype in (None, timed["dtype"])]
         alike = alike or [timed for timed in rows if timed["problem"] == problem]

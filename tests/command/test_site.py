@@ -27,7 +27,7 @@ def rung_table():
     return {row["rung"]: row for row in json.loads(run("list", "--json", "-").stdout)}
 
 
-class Sources(unittest.TestCase):
+class Sources:
     """Files in a folder of their own."""
 
     def setUp(self):
@@ -47,7 +47,7 @@ class Sources(unittest.TestCase):
         return index
 
 
-class ShownPrograms(Sources):
+class ShownPrograms(Sources, unittest.TestCase):
     def test_a_name_leads_to_what_the_program_includes(self):
         self.file("a.hpp", "int f();\n")
         self.file("b.hpp", "int f();\n")
@@ -93,7 +93,7 @@ class ShownPrograms(Sources):
         self.assertEqual(found, [("cuda_optimized/r.cu", 3, 5, "r"), ("cuda_optimized/shared/tile.cuh", 2, 4, "multiply")])
 
 
-class Frames(unittest.TestCase):
+class FramesOfPages(unittest.TestCase):
     def test_headings_are_in_order(self):
         self.assertEqual(site_frame.in_order("<h1>a</h1><h3>b</h3><h3>c</h3><h1>d</h1>"), "<h2>a</h2><h3>b</h3><h3>c</h3><h2>d</h2>")
 
@@ -120,7 +120,7 @@ class Frames(unittest.TestCase):
             self.assertEqual(places.to_refs(links, path), refs)
 
 
-class Predictions(unittest.TestCase):
+class PredictedTimes(unittest.TestCase):
     def test_a_number_of_cycles_names_no_product(self):
         problems = ["cube-1024", "cube-4096", "B4", "sweep-64-subm3"]
         for text, problem in (("1024 cycles of the tensor cores; 202 us at 4096", "cube-4096"), ("at 1024 cycles", None), ("B4 takes 90 us", "B4"),
@@ -141,7 +141,7 @@ class Predictions(unittest.TestCase):
         self.assertEqual([(rung, time.problem) for rung, times in found.items() for time in times if time.problem not in problems], [])
 
 
-class Lists(unittest.TestCase):
+class ListsOfTheSite(unittest.TestCase):
     def test_every_technique_has_a_rung(self):
         rows = rung_table()
         former = {old for row in rows.values() for old in row.get("was") or []}
@@ -157,7 +157,7 @@ class Lists(unittest.TestCase):
             self.assertEqual(list(parts), ["Hint", "Solution"], rung)
 
 
-class Visits(Sources):
+class VisitsOfTheSite(Sources, unittest.TestCase):
     def page(self, contents, head="<h1>x</h1>"):
         return check_site.Page(f'<html lang="en"><body><header></header><nav></nav><main>{head}{contents}</main></body></html>')
 
