@@ -18,6 +18,10 @@ TOKEN = re.compile(r"""(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>(?:u8|[LuUR])?
 OPENED = re.compile(r"^\s*(?:inline\s+)?namespace(?:\s+([\w:]+))?\s*\{")
 CLOSED = re.compile(r"^\}\s*//\s*namespace")
 INCLUDED = re.compile(r'^(\s*#\s*include\s+)"([^"]+)"')
+STRUCT = re.compile(r"^struct \w+[^{;]*\{(.*?)^\};", re.S | re.M)
+# Members of the standard library's types, too: what stands before the dot is not known here.
+OF_STANDARD_TYPES = set("""size data begin end empty push_back emplace_back resize clear first second value value_or has_value get reset find insert erase
+count front back at swap str c_str length substr load store x y z w""".split())
 LEAST_CHANGED = 0.35  # of likeness, below which a diff shows two files
 
 
@@ -43,6 +47,11 @@ def declared_here(text):
     return {*variables, *types, *constants, *functions}
 
 
+def members_declared_here(text):
+    """Names of members of a file's own types."""
+    return set(re.findall(r"(\w+)\s*(?:=[^;]*|\[[^;]*|\([^;]*)?[;,{]", " ".join(STRUCT.findall(text))))
+
+
 class Shown:
     """The lines of a file as HTML."""
 
@@ -59,6 +68,7 @@ class Shown:
 
     def marked_up(self):
         spaces, own = namespaces(self.text), declared_here(self.text)
+        self.own_members = members_declared_here(self.text) if self.file in self.rungs else set()
         out, line = [], 0
         tokens = [(match.lastgroup, match.group()) for match in TOKEN.finditer(self.text)]
         for place, (kind, text) in enumerate(tokens):
@@ -95,7 +105,7 @@ class Shown:
             if tokens[i - 1][1] == ":" and i >= 2 and tokens[i - 2][1] == ":":
                 return text  # `::name`, or a member of what an expression names
         following = next((token for kind, token in tokens[place + 1:place + 3] if kind != "space"), "")
-        if "std" in qualifiers:
+        if "std" in qualifiers or (after_dot and (text in OF_STANDARD_TYPES or text in self.own_members)):
             return text
         found = self.index.resolve(text, qualifiers, after_dot, following in "(<{" and following != "", self.file, namespace)
         if found is None or (found.file != self.file and not qualifiers and not after_dot and text in own):

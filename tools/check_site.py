@@ -21,6 +21,8 @@ import urllib.parse
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs"))
+import benchmark_pictures  # noqa: E402
+import benchmark_run  # noqa: E402
 import link_terms  # noqa: E402
 from code_index import CodeIndex, page_of_file  # noqa: E402
 
@@ -139,6 +141,23 @@ def wrong_labels(svg):
             yield f"the label {words} stands beside no point of that number"
 
 
+def wrong_points(svg, texts):
+    """Points of a climb chart that are none of the committed run. @param texts what its rows say"""
+    for title in re.findall(r"<circle [^>]*><title>([^<]*: [^<]*)</title>", svg):
+        if title not in texts:
+            yield f"a point of {title}, which is not in the committed run"
+
+
+def texts_of_run():
+    """{name of the chart: what its points may say}, of the newest committed run."""
+    found = collections.defaultdict(set)
+    run = benchmark_run.newest_run(ROOT)
+    for row in run["rows"] if run else []:
+        name = benchmark_pictures.climb_name(row["ladder"], row["problem"])
+        found[name].add(f"{row['dtype']}, {row['layout']}: {benchmark_run.time_text(row['median_us'])}")
+    return found
+
+
 # --- Colours
 
 def luminance(colour):
@@ -213,8 +232,9 @@ def findings_of(site):
                 findings.append((name, f"a link to {link}, which is not there"))
             elif anchor and target in pages and anchor not in pages[target].anchors:
                 findings.append((name, f"a link to {link}: {target} has no such anchor"))
+    texts = texts_of_run()
     for path in sorted(site.glob("climb_*.svg")):
-        findings += [(path.name, what) for what in wrong_labels(path.read_text())]
+        findings += [(path.name, what) for what in [*wrong_labels(path.read_text()), *wrong_points(path.read_text(), texts[path.stem])]]
     if (site / "style.css").exists():
         findings += [("style.css", what) for what in weak_colours((site / "style.css").read_text())]
     if "index.html" in pages:

@@ -70,6 +70,15 @@ class ShownPrograms(Sources, unittest.TestCase):
         index = self.index(("f", "n", "function", "a.hpp", 1))
         self.assertEqual(show_code.Shown(index, "c.cu").block(1, 2).count('class="name"'), 1)
 
+    def test_a_member_of_a_standard_type_leads_nowhere(self):
+        self.file("a.hpp", "struct A {\n  int size();\n  int rows;\n};\n")
+        self.file("c.cu", '#include "a.hpp"\nint g(A a) { return a.size() + a.rows; }\n')
+        index = self.index(("size", "A", "function", "a.hpp", 2), ("rows", "A", "variable", "a.hpp", 3))
+        index.by_name = {name: [one._replace(member=True) for one in found] for name, found in index.by_name.items()}
+        shown = show_code.Shown(index, "c.cu").block(1, 2)
+        self.assertIn('href="file_a_hpp.html#l3">rows</a>', shown)
+        self.assertNotIn("size</a>", shown)
+
     def test_strings_comments_and_includes(self):
         self.file("a.hpp", "\n")
         self.file("c.cu", '#include "a.hpp"\nint x = 0x1F;  // a < b\nconst char* s = "<&>";\n')
@@ -189,6 +198,11 @@ class VisitsOfTheSite(Sources, unittest.TestCase):
         self.assertEqual(list(check_site.wrong_labels(svg.format(91, "5.00 us"))), [])
         self.assertEqual(len(list(check_site.wrong_labels(svg.format(200, "5.00 us")))), 1)
         self.assertEqual(len(list(check_site.wrong_labels(svg.format(91, "6.00 us")))), 1)
+
+    def test_points_are_of_the_run(self):
+        svg = '<circle cx="100" cy="50" r="4"><title>fp32, nchw: 5.00 us</title></circle>'
+        self.assertEqual(list(check_site.wrong_points(svg, {"fp32, nchw: 5.00 us"})), [])
+        self.assertEqual(list(check_site.wrong_points(svg, {"fp32, nchw: 5.01 us"})), ["a point of fp32, nchw: 5.00 us, which is not in the committed run"])
 
     def test_contrast(self):
         self.assertAlmostEqual(check_site.contrast("#000", "#ffffff"), 21)
