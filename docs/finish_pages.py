@@ -196,7 +196,7 @@ class Site:
             ladder = self.of_page.get(name)
             self.write(name, title, contents, ladder)
             rung = next((key for key, entry in self.rungs.items() if entry["page"] == name), None)
-            beside = rung.rpartition("/")[0] if rung else "" if not name.startswith("ladder_") else "ladder"
+            beside = self.rungs[rung]["idea"] if rung else "" if not name.startswith("ladder_") else "ladder"
             self.remember(f"{name}.html", title, beside, contents, 1 if rung or name.startswith("benchmarks") else 3)
         for name, file, contents, brief in self.file_pages():
             self.write(name, file, contents)

@@ -241,9 +241,10 @@ class Pages:
         for ladder, rows in self.ladders.items():
             members = [(title, [(page_id(row["rung"]), short_name(row["rung"]), row["spine"]) for row in rungs]) for title, rungs in groups(rows)]
             ladders.append({"name": ladder, "page": f"ladder_{ladder}", "groups": members})
-        rungs = {rung: {"page": page_id(rung), "source": row["source"], "previous": row.get("previous"), "ladder": row["ladder"]}
+        rungs = {rung: {"page": page_id(rung), "source": row["source"], "previous": row.get("previous"), "ladder": row["ladder"],
+                        "idea": row["idea"]}
                  for rung, row in self.rows.items()}
-        more = {"files": "Files", "names": "Names", "cuda_on_cpu_page": "CUDA on the CPU"}
+        more = {"files": "Files", "names": "Names", "cuda_on_cpu_page": "CUDA on the CPU", "exercise": "Exercises"}
         if self.coverage is not None:
             more["coverage"] = "Coverage"
         return {"ladders": ladders, "rungs": rungs, "more pages": more,

@@ -14,7 +14,7 @@ KATEX = """<link rel="stylesheet" href="{0}/katex.min.css">
 <script defer src="{1}" onload="renderMathInElement(document.body, {{delimiters: [
   {{left: '\\\\(', right: '\\\\)', display: false}}, {{left: '\\\\[', right: '\\\\]', display: true}}]}})"></script>
 """
-WIDE = 6  # columns from which on a table keeps its first one in sight
+WIDE = 5  # columns from which on a table keeps its first one in sight
 HEADING = re.compile(r"<(/?)h([1-6])\b([^>]*)>")
 LIVE_PICTURES = re.compile(r"^(climb_|run\.)")  # charts whose points have tooltips
 
