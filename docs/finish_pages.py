@@ -2,7 +2,7 @@
 """Makes the site of what Doxygen has written: pages of prose get the site's frame, programs and links; pages of classes and
 files are replaced by the sources themselves.
 
-    finish_pages.py --generated DIR --xml DIR --html DIR --root ROOT --katex KATEX [--lunr FILE]
+    finish_pages.py --generated DIR --raw DIR --xml DIR --html DIR --root ROOT --katex KATEX [--lunr FILE]
 
 - A link to a class, a function or a file leads to the line of the source that defines it (page file_*.html, made here).
 - `<div class="put-program" data-rung="R">` becomes the program of a rung with its changes since the one before,
@@ -34,7 +34,7 @@ KINDS = {"function": "function", "typedef": "type", "enum": "type", "struct": "t
 
 class Site:
     def __init__(self, arguments):
-        self.out, self.root = arguments.html, arguments.root
+        self.raw, self.out, self.root = arguments.raw, arguments.html, arguments.root
         self.data = json.loads((arguments.generated / "site.json").read_text())
         self.index = CodeIndex(arguments.xml, arguments.root)
         self.rungs = self.data["rungs"]
@@ -110,7 +110,7 @@ class Site:
 
         def link(match):
             page, anchor, attributes, words = match.group(1), match.group(2) or "", match.group(3), match.group(4)
-            if (self.out / page).name in self.kept:
+            if page in self.kept:
                 return match.group(0)
             place = self.index.by_page.get(page + anchor) or self.index.by_page.get(page)
             if place is None or place[0] not in self.index.files:
@@ -176,16 +176,14 @@ class Site:
 
     def finish(self):
         pages = {}
-        for path in sorted(self.out.glob("*.html")):
+        for path in sorted(self.raw.glob("*.html")):
             parts = parts_of(path.read_text(encoding="utf-8"))
             if parts and path.stem != "pages":
                 pages[path.stem] = parts
-            path.unlink()
         self.kept = {f"{name}.html" for name in pages} | {"files.html", "names.html"}
-        for path in self.out.iterdir():
-            if path.is_file() and path.suffix in (".js", ".css", ".map") or path.name in ("search", "bc_s.png", "bdwn.png", "doxygen.svg") or (
-                    path.suffix == ".png" and path.stem in DOXYGENS_PICTURES):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        for path in self.raw.iterdir():
+            if path.suffix in (".svg", ".png") and path.stem not in DOXYGENS_PICTURES:
+                shutil.copy(path, self.out / path.name)
         meanings, rows = link_terms.terms(pages["glossary"][1])
         for name, (title, contents) in pages.items():
             contents = improved(self.filled(self.linked(contents)))
@@ -211,12 +209,12 @@ class Site:
 
 # Pictures of Doxygen's own look.
 DOXYGENS_PICTURES = {"bc_s", "bdwn", "closed", "doc", "folderclosed", "folderopen", "nav_f", "nav_g", "nav_h", "open", "splitbar", "sync_off", "sync_on",
-                     "tab_a", "tab_b", "tab_h", "tab_s"}
+                     "tab_a", "tab_b", "tab_h", "tab_s", "doxygen"}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    for name in ("--generated", "--xml", "--html", "--root"):
+    for name in ("--generated", "--raw", "--xml", "--html", "--root"):
         parser.add_argument(name, required=True, type=pathlib.Path)
     parser.add_argument("--katex", required=True, help="its folder or address, seen from the pages")
     parser.add_argument("--lunr", type=pathlib.Path, help="lunr.js; without it there is no search")
