@@ -86,7 +86,7 @@ def time_text(us):
 def machine(run):
     libraries = f", cuDNN {run['cudnn']}" if run["cudnn"] else ""
     libraries += f", spconv {run['spconv']}" if run["spconv"] else ""
-    return f"{run['gpu']}, driver {run['driver']}, CUDA {run['toolkit']}{libraries}, {run['date']}, commit {run['commit']}"
+    return f"{run['gpu']}, driver {run['driver']}, CUDA {run['toolkit']}{libraries}, {run['date']}, commit {run['commit'][:12]}"
 
 
 def ceilings(run):

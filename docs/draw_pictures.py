@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 
 STYLE = """
+svg { color-scheme: light dark; }  /* as the pages: else a browser lays white below it in the dark */
 svg { --ink: #1f2933; --soft: #6b7785; --line: #b8c1cc; --paper: #ffffff; --zero: #eef1f4;
       --x: #7fb2e5; --w: #f0b463; --y: #8bcf9b; --col: #c3a6e0; --hot: #e2574c; }
 @media (prefers-color-scheme: dark) {
