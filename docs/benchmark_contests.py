@@ -187,7 +187,8 @@ def contests(run, link):
         problems = names[0] if len(names) == 1 else f"{names[0]} to {names[-1]}" if len(names) > 4 else ", ".join(names)
         least, most = (choose(ratios, key=ratios.get) for choose in (min, max))
         ends = f"{ratios[least]:.2f} {least} | {ratios[most]:.2f} {most}" if len(ratios) > 1 else " | "
-        summary.append(f"| {title} | {problems} | **{mean:.2f}** | {ends} |")
-        note = " (the library computes dw alone, the rung dw and db)" if what.get("part") == ", dw alone" else ""
-        details += [f"**{title}**{note}", "", *table, ""]
+        name = "contest_" + re.sub(r"\W+", "_", title).strip("_").lower()
+        summary.append(f"| \\ref {name} \"{title.replace('`', '')}\" | {problems} | **{mean:.2f}** | {ends} |")
+        note = "The library computes dw alone, the rung dw and db." if what.get("part") == ", dw alone" else ""
+        details += [f"## {title.replace('`', '')} {{#{name}}}", "", *([note.strip(), ""] if note else []), *table, ""]
     return [*summary, "", *details]

@@ -2,7 +2,7 @@
 
 import math
 
-from benchmark_run import DTYPES, allowed, beside, best_baseline, machine, of, on_gpu, saves_multiplications, short_name, time_text
+from benchmark_run import DTYPES, allowed, beside, best_baseline, machine, mark, of, on_gpu, saves_multiplications, short_name, time_text
 
 # The problems whose climb is drawn.
 CLIMBS = {
@@ -61,7 +61,7 @@ def headlines(run):
             theirs = (best_baseline(other) for other in beside(row, timed) if other["dtype"] == dtype)
             others = [best for best in theirs if best]
             if others:
-                yield f"{ladder} {problem}, {dtype}", row, min(others, key=lambda best: best[1])
+                yield f"{ladder} {problem}, {dtype}{mark(row['rung'])}", row, min(others, key=lambda best: best[1])
 
 
 def readme_chart(Picture, run):
@@ -88,7 +88,7 @@ def readme_chart(Picture, run):
     words = machine(run).rsplit(", commit", 1)[0]
     picture.text(20, bottom + 22, f"{words}; L2 warm.", "small", "start")
     picture.text(20, bottom + 40, "The fastest rung beside the fastest library (cuDNN, cuBLAS, spconv); what saves multiplications, beside what does, too."
-                 " Where TF32 will do, rungs in fp32 do.", "small", "start")
+                 " Where TF32 will do, rungs in fp32 do. 3xTF32: fp32 on tensor cores.", "small", "start")
     return picture
 
 
@@ -115,7 +115,7 @@ def climb(Picture, run, ladder, problem, order):
             marks[kind] = min(marks.get(kind, (math.inf, "")), (limit, "limit"))
     marks.pop("tf32, fewer multiplications", None)  # the same algorithms as in fp32
     times = [row["median_us"] for row in rows] + [us for us, _ in marks.values()]
-    low, high = min(times) / 1.4, max(times) * 1.8
+    low, high = min(times) / 1.8, max(times) * 1.8
     step, left, width = 22, 240, 650
     top = 44 + 16 * len(marks)
     bottom = top + step * len(rungs)
@@ -124,8 +124,9 @@ def climb(Picture, run, ladder, problem, order):
     def x_of(us):
         return left + width * math.log(us / low) / math.log(high / low)
 
-    def dot(x, y, colour, title):
-        p.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4.5" style="fill:{colour}"><title>{title}</title></circle>')
+    def dot(x, y, colour, title, hollow=False):
+        style = f"fill:var(--paper);stroke:{colour};stroke-width:2.5" if hollow else f"fill:{colour}"
+        p.parts.append(f'<circle cx="{x:g}" cy="{y:g}" r="4.5" style="{style}"><title>{title}</title></circle>')
 
     p.text(20, 24, f"{ladder} {problem}: time of each rung, L2 warm", "title", "start")
     dtypes = [dtype for dtype in DTYPES if any(row["dtype"] == dtype for row in rows)]
@@ -133,6 +134,10 @@ def climb(Picture, run, ladder, problem, order):
         at = left + width - 60 * (len(dtypes) - index)
         dot(at, 20, COLOURS[dtype], dtype)
         p.text(at + 9, 24, dtype, "small", "start")
+    if any(mark(rung) for rung in rungs):
+        at = left + width - 60 * (len(dtypes) + 1) - 70
+        dot(at, 20, COLOURS["fp32"], "3xTF32", hollow=True)
+        p.text(at + 9, 24, "fp32 by 3xTF32", "small", "start")
     p.rect(left, top, width, bottom - top, round=0)
     for us in ticks(low, high):
         p.line([(x_of(us), top), (x_of(us), bottom)], "var(--zero)", 1)
@@ -154,9 +159,12 @@ def climb(Picture, run, ladder, problem, order):
         p.text(left - 8, y + 4, short_name(rung), "note", "end")
         for row in mine:
             x = x_of(row["median_us"])
-            dot(x, y, COLOURS[row["dtype"]], f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}")
-        # The fastest's time, right of the slowest's point.
-        p.text(x_of(mine[0]["median_us"]) + 9, y + 4, time_text(mine[-1]["median_us"]), "note", "start")
+            dot(x, y, COLOURS[row["dtype"]], f"{row['dtype']}, {row['layout']}: {time_text(row['median_us'])}", bool(mark(rung)))
+        # The fastest's time left of its point; the slowest's right of its own, if it is another one.
+        slowest, fastest = mine[0], mine[-1]
+        p.text(x_of(fastest["median_us"]) - 9, y + 4, time_text(fastest["median_us"]), "value", "end")
+        if x_of(slowest["median_us"]) - x_of(fastest["median_us"]) > 12:
+            p.text(x_of(slowest["median_us"]) + 9, y + 4, time_text(slowest["median_us"]), "value", "start")
     return p
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import pathlib
+import re
 
 DTYPES = ("int32", "fp32", "tf32", "fp16", "bf16", "fp8")
 # Words in the names of such algorithms; the program reads the same file.
@@ -39,6 +40,11 @@ def of(run, **wanted):
 
 def saves_multiplications(name):
     return any(word in name for word in FEWER_MULTIPLICATIONS)
+
+
+def mark(rung):
+    """Behind the name of a rung whose fp32 is computed on tensor cores."""
+    return " (3xTF32)" if re.search("3xtf32", rung) else ""
 
 
 def allowed(dtype):
@@ -80,7 +86,7 @@ def time_text(us):
 def machine(run):
     libraries = f", cuDNN {run['cudnn']}" if run["cudnn"] else ""
     libraries += f", spconv {run['spconv']}" if run["spconv"] else ""
-    return f"{run['gpu']}, driver {run['driver']}, CUDA {run['toolkit']}{libraries}, {run['date']}, commit {run['commit']}"
+    return f"{run['gpu']}, driver {run['driver']}, CUDA {run['toolkit']}{libraries}, {run['date']}, commit {run['commit'][:12]}"
 
 
 def ceilings(run):

@@ -2,8 +2,7 @@
 
 import re
 
-from benchmark_pictures import CLIMBS
-from benchmark_run import best_baseline, bytes_text, of, on_gpu, saves_multiplications, time_text
+from benchmark_run import best_baseline, of, on_gpu, saves_multiplications, time_text
 
 
 def against_baseline(row):
@@ -125,47 +124,3 @@ def filled(text, run, rung, path):
         return kinds[kind]()
 
     return re.sub(r"\{\{(.*?)\}\}", replace, text)
-
-
-def counters(run, rung, ladder, named):
-    """What was measured of a rung on one problem: the first that is `named` in its header, or one of the ladder's usual
-    ones; L2 warm, in the rung's faster layout."""
-    fastest = {}
-    for row in of(run, rung=rung, l2="warm"):
-        if row["problem"] not in fastest or row["median_us"] < fastest[row["problem"]]["median_us"]:
-            fastest[row["problem"]] = row
-    wanted = list(dict.fromkeys([*named, *CLIMBS.get(ladder, []), *fastest]))
-    rows = [fastest[problem] for problem in wanted if problem in fastest][:1]
-    if not rows:
-        return []
-    cold = {
-        (row["problem"], row["dtype"], row["layout"]): row["median_us"] for row in of(run, rung=rung, l2="cold")
-    }
-
-    def cold_time(row):
-        us = cold.get((row["problem"], row["dtype"], row["layout"]))
-        return time_text(us) if us else "not timed"
-
-    kinds = {
-        "time, L2 warm": lambda row: f"**{time_text(row['median_us'])}**",
-        "time, L2 cold": cold_time,
-        "on the host's clock": lambda row: time_text(row["host_us"]),
-        "TFLOP/s": lambda row: f"{row['tflops']:.2f}" if row["tflops"] else "no arithmetic",
-        "share of the roofline": lambda row: f"{100 * row['roofline']:.0f} %",
-        "bytes of all arrays": lambda row: bytes_text(row["bytes"]),
-        "fastest library": lambda row: (best_baseline(row) or ("none",))[0].replace(" ", "<br>", 1),
-        "its time / this": lambda row: f"{best_baseline(row)[1] / row['median_us']:.2f}" if best_baseline(row) else "",
-        "launches": lambda row: row["launches"],
-        "waits of the host": lambda row: row["host_syncs"],
-        "scratch memory": lambda row: bytes_text(row["memory_bytes"]) if "memory_bytes" in row else "",
-        "registers a thread": lambda row: row["registers"],
-        "shared memory a block": lambda row: bytes_text(row["shared_bytes"]),
-        "spills a thread": lambda row: bytes_text(row["spills"]),
-        "occupancy": lambda row: f"{100 * row['occupancy']:.0f} %",
-    }
-    lines = ["| measured | " + " | ".join(f"{row['problem']}, {row['dtype']}, {row['layout']}" for row in rows) + " |"]
-    lines += ["|---|" + "---:|" * len(rows)]
-    for name, value in kinds.items():
-        # One line a name: the columns share what is left.
-        lines.append(f"| {name.replace(' ', '&nbsp;')} | " + " | ".join(str(value(row)) for row in rows) + " |")
-    return lines

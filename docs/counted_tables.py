@@ -12,22 +12,6 @@ def predictions(root, row):
     return expect.lines_of(root / row["source"], row["ladder"]) if row["backend"] == "cuda" else []
 
 
-def of_rung(root, row, entry):
-    """What the header predicts line by line, beside what was counted. @param entry of the record, or None"""
-    lines, table = predictions(root, row), []
-    for problem in dict.fromkeys(line.problem for line in lines):
-        table += [f"On `{problem}`:", "", "| counter | predicted | counted |", "|---|---:|---:|"]
-        for line in lines:
-            if line.problem == problem:
-                what = f"`{line.counter}`" + (f", {line.words}" if line.words else "")
-                predicted = f"{line.arithmetic} = {line.number}" if line.arithmetic else line.number
-                # The stars of a product are no emphasis.
-                counted = expect.count_in(entry, line) if entry else None  # not yet: ./ladder check files says so
-                table.append(f"| {what} | {predicted.replace('*', '&times;')} | {shown(counted)} |")
-        table.append("")
-    return table
-
-
 def of_ladder(ladder, rungs, record, link):
     """Of each of the ladder's tables, a row for each rung that takes its problem."""
     lines = []

@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 
 STYLE = """
+svg { color-scheme: light dark; }  /* as the pages: else a browser lays white below it in the dark */
 svg { --ink: #1f2933; --soft: #6b7785; --line: #b8c1cc; --paper: #ffffff; --zero: #eef1f4;
       --x: #7fb2e5; --w: #f0b463; --y: #8bcf9b; --col: #c3a6e0; --hot: #e2574c; }
 @media (prefers-color-scheme: dark) {
@@ -24,7 +25,7 @@ svg { --ink: #1f2933; --soft: #6b7785; --line: #b8c1cc; --paper: #ffffff; --zero
 }
 text { font: 14px system-ui, "DejaVu Sans", sans-serif; fill: var(--ink); }
 .small { font-size: 12px; fill: var(--soft); }
-.note { font-size: 12px; }
+.note, .value { font-size: 12px; }
 .code { font: 13px ui-monospace, "DejaVu Sans Mono", monospace; }
 .title { font-weight: 600; }
 """

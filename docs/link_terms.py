@@ -1,22 +1,23 @@
-#!/usr/bin/env python3
 """Links words of the trade to the glossary: on each page of prose the first time that one is used, with what it means as
 the text that a browser shows beside it.
 
-    link_terms.py HTML      the folder that Doxygen wrote; its pages are changed
-
-The terms are the first cells of the glossary's tables under LINKED, but for those that are as often used in their everyday
-sense.
+The terms are the first cells of the glossary's tables under LINKED. A word that is as often used in its everyday sense is not
+linked (EVERYDAY); a term that has its meaning on some pages alone is linked on those (SCOPES).
 """
 import html
-import pathlib
 import re
-import sys
 
 LINKED = ("glossary_house", "glossary_gpu", "glossary_fast")  # anchors of sections of docs/glossary.md
-EVERYDAY = {"reference", "skipped", "where", "window", "tail", "unit", "frequency", "pixel", "U, V, M", "F(m, r)", "gather, scatter"}
+EVERYDAY = {"reference", "skipped", "where", "window", "tail", "unit", "frequency", "pixel", "U, V, M", "F(m, r)", "gather, scatter", "request",
+            "stage", "wave", "scale", "host", "device", "launch", "bias", "activation", "decode", "fragment", "pooling", "u, v", "real line, pair",
+            "pass, butterfly"}
 # Terms that mean this on some pages alone: a pattern that the page's name must have.
-SCOPES = {"line": r"fft", "ring": r"fft", "grid": r"^(?!.*(rulebook|voxel|sparse|lidar))"}
-NOT_WITHIN = {"a", "code", "pre", "script", "style", "svg", "summary", "h1", "h2", "h3", "h4", "h5", "h6", "map"}
+DENSE = r"^(?!.*(rulebook|voxel|sparse|lidar|mistakes|command|python|library))"
+FFT = r"fft"
+SCOPES = {"line": FFT, "plane": FFT, "ring": FFT, "twiddle factor": FFT, "overlap-save": FFT, "spectrum": r"fft|fewer_multiplications|winograd",
+          "grid": DENSE, "panel": r"gemm|conv2d|wgmma|implicit", "block": r"^(?!.*(command|python|library|lidar|blocked))",
+          "bank": r"^(?!.*(python|library|lidar))", "predicate": r"^(?!.*(python|library))", "tensor": r"^(?!.*tile_map)"}
+NOT_WITHIN = {"a", "code", "pre", "script", "style", "svg", "summary", "h1", "h2", "h3", "h4", "h5", "h6", "map", "nav", "label", "th"}
 NOT_OF_CLASS = ("fragment", "toc", "caption", "headertitle", "ladder-map", "formulaDsp")
 FORMULA = re.compile(r"(\\\(.*?\\\)|\\\[.*?\\\])", re.S)
 TAG = re.compile(r"(<!--.*?-->|<[^>]*>)", re.S)
@@ -85,24 +86,29 @@ def linked(page, meanings):
     return "".join(prose_linked(text) if prose else text for text, prose in pieces(page))
 
 
-def main():
-    site = pathlib.Path(sys.argv[1])
-    path = site / "glossary.html"
-    glossary = path.read_text()
-    meanings, places = {}, []
-    for section, term, meaning, place in rows(glossary):
-        if section in LINKED and term not in EVERYDAY:
-            places.append((place, anchor(term)))
-            meanings[term] = meaning
-    for place, name in reversed(places):
-        glossary = f'{glossary[:place]}<tr id="{name}"{glossary[place + len("<tr"):]}'
-    path.write_text(glossary)
-    for page in sorted(site.glob("*.html")):
-        # Pages of prose have a text; those of files and classes are lists.
-        if page.name != "glossary.html" and 'class="textblock"' in (text := page.read_text()):
-            here = {term: meaning for term, meaning in meanings.items() if re.search(SCOPES.get(term, ""), page.name)}
-            page.write_text(linked(text, here))
+def terms(glossary):
+    """({term: meaning} of those that are linked, [(term, meaning)] of all). @param glossary its HTML"""
+    found = list(rows(glossary))
+    return ({term: meaning for section, term, meaning, _ in found if section in LINKED and term not in EVERYDAY},
+            [(term, meaning) for _, term, meaning, _ in found])
 
 
-if __name__ == "__main__":
-    main()
+def with_anchors(glossary):
+    """The glossary with a place to link to at each row."""
+    taken = set()
+    for _, term, _, place in reversed(list(rows(glossary))):
+        if anchor(term) not in taken:
+            taken.add(anchor(term))
+            glossary = f'{glossary[:place]}<tr id="{anchor(term)}"{glossary[place + len("<tr"):]}'
+    return glossary
+
+
+def in_scope(term, name):
+    """Whether a term has its meaning on the page of that name."""
+    return term not in EVERYDAY and re.search(SCOPES.get(term, ""), name) is not None
+
+
+def linked_page(name, contents, meanings):
+    """The contents of a page with links. @param name of the page"""
+    here = {term: meaning for term, meaning in meanings.items() if in_scope(term, name)}
+    return linked(f'<div class="contents">{contents}</div>', here).removeprefix('<div class="contents">').removesuffix("</div>")

@@ -5,19 +5,20 @@
 
 LIST.json is what `convladder list --json` wrote, HASHES.inc what `hash_sources` did. Into DIR go, for Doxygen:
 - pages/rung_*.md: one page a rung, see rung_page.py;
+- pages/benchmarks_*.md: the times of each ladder; pages/lesson_*.md: the notebooks, see lesson_pages.py;
 - pages/*.md: the pages of ROOT/docs, in which `<!-- rungs: LADDER -->` becomes the ladder's rungs as a tree,
   `<!-- ladders -->` the table of all ladders, `<!-- counted: LADDER -->` what the ladder's rungs load,
   `<!-- file: PATH -->` a Markdown file without its title,
   `<!-- profiled: RUNG -->` what a profiler counted, `<!-- sass: RUNG -->` some of its main loop, `<!-- sass machine -->` and `<!-- sass table -->` all such loops,
   `<!-- output: NAME -->` what the program NAME of ROOT/docs/examples printed into DIR,
   `<!-- planted bugs -->`, `<!-- verified -->`, `<!-- traffic -->`, `<!-- non finite -->`, `<!-- ladders' problems -->`,
-  `<!-- tile waste -->` and `<!-- benchmarks -->` what tests and runs left, `<!-- which way wins -->` and `<!-- error growth -->`
+  `<!-- tile waste -->`, `<!-- benchmarks -->`, `<!-- benchmark problems -->` and `<!-- results -->` what tests and runs left, `<!-- which way wins -->` and `<!-- error growth -->`
   pictures of fewer_pictures.py, `<!-- reading paths -->`, `<!-- map -->` and
-  `<!-- lessons -->` what reading_paths.py makes, `<!-- players -->` links to what make_players.py has made; a page on a path says where
+  `<!-- lessons -->` what reading_paths.py makes, `<!-- spines -->` all spines, `<!-- techniques -->` what techniques.py makes, `<!-- players -->` links to what make_players.py has made; a page on a path says where
   it stands there;
 - pages/coverage.md, if `./ladder check coverage` has left its report in ROOT/build: the page that leads to it;
 - pictures/: the climbs of the benchmarks;
-- programs/: the sources as the pages show them.
+- site.json: ladders, rungs and techniques, for finish_pages.py.
 """
 
 import argparse
@@ -34,6 +35,8 @@ import benchmark_tables
 import counted_tables
 import coverage_tables
 import fewer_pictures
+import forge_links
+import lesson_pages
 import make_players
 import network_tables
 import planted_races  # in tools/inspect, which counted_tables has put on the path
@@ -44,8 +47,9 @@ import waste_tables
 from benchmark_run import constant_name, short_name
 from draw_pictures import Picture
 from reading_paths import ReadingPaths
-from rung_page import RungPages, page_id
-from spine_tables import by_ladder, groups, pill, problem_of, spine_table
+from rung_page import RungPages, folded, page_id
+from spine_tables import TYPES, by_ladder, groups, part_of, pill, problem_of, spine_table
+from techniques import Techniques
 
 FOLDERS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 
@@ -64,6 +68,8 @@ class Pages:
         self.ladders = by_ladder(rows)
         self.paths = ReadingPaths(self)
         self.made_players = []
+        self.techniques = Techniques(self)
+        self.places = forge_links.Places(root / "docs", {page_id(rung): row["source"] for rung, row in self.rows.items()})
         self.sass = sass_tables.Sass(root, self.link, self.is_stale)
 
     def source_text(self, rung):
@@ -98,7 +104,7 @@ class Pages:
         if self.benchmarks is None:
             return []
         orders = {ladder: [row["rung"] for row in rows] for ladder, rows in self.ladders.items()}
-        drawn = benchmark_pictures.pictures(Picture, self.benchmarks, orders)
+        drawn = benchmark_pictures.pictures(Picture, self.current_run(), orders)
         for name, picture in drawn.items():
             write(self.out / "pictures" / f"{name}.svg", picture.svg())
         return list(drawn)
@@ -113,70 +119,136 @@ class Pages:
         return lines
 
     def benchmark_page(self):
-        """The tables and pictures of the newest committed run."""
+        """What the newest committed run is, and where its tables are."""
         run = self.benchmarks
         if run is None:
             return ["No run has been committed yet."]
-        stale = sorted({row["rung"] for row in run["rows"] if self.is_stale(row)})
-        lines = ["# The run {#benchmark_run}", "", benchmark_run.machine(run) + ".", ""]
-        lines += [f"Ceilings: {benchmark_run.ceilings(run)}.", ""]
-        if stale:
-            names = ", ".join(self.link(rung) if rung in self.rows else rung for rung in stale)
-            lines += [f"**Stale**: changed since they were timed: {names}.", ""]
+        lines = ["# The run {#benchmark_run}", "", benchmark_run.machine(run) + ".", "", f"Ceilings: {benchmark_run.ceilings(run)}.", ""]
+        if stale := sorted({row["rung"] for row in run["rows"] if self.is_stale(row)} & set(self.rows)):
+            lines += folded(f"Stale: {len(stale)} rungs have changed since they were timed; their times are left out", [", ".join(map(self.link, stale)) + "."])
+        lines += ["A point above a ceiling is possible where the ceiling is that of a copy through DRAM and the arrays fit into the L2 cache, and where a rung executes"
+                  " fewer multiplications than the definition, whose operations are counted (Winograd, FFT), or uses tensor cores for fp32 (3xTF32).", ""]
         for picture, what in (("run.roofline.svg", "dense"), ("run.sparse_roofline.svg", "sparse")):
             if (self.out / "pictures" / picture).exists():
                 lines += [f"![The fastest {what} rungs under the ceilings]({picture})", ""]
+        lines += ["# The tables {#benchmark_tables}", "", "| page | what it has |", "|---|---|",
+                  "| \\ref benchmarks_contests | the fastest rung beside the fastest library, for each kind of work |"]
+        if benchmark_run.newest_run(self.root, "networks"):
+            lines += ["| \\ref benchmarks_network | all sparse convolutions of a backbone, one after the other |"]
+        for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
+            lines.append(f"| \\ref benchmarks_{ladder} | all rungs of {ladder} on {len(benchmark_run.problems_of(run, ladder))} problems |")
+        return [*lines, ""]
+
+    def current_run(self):
+        """The newest committed run without the rows of rungs that have changed since, or are none any more."""
+        return {**self.benchmarks, "rows": [row for row in self.benchmarks["rows"] if not self.is_stale(row) and row["rung"] in self.rows]}
+
+    def benchmark_pages(self):
+        """{name: text} of the pages of times: the contests, a network, and one for each ladder."""
+        if self.benchmarks is None:
+            return {}
+        run = self.current_run()
 
         def link(rung):
-            mark = " (stale)" if rung in stale else ""
-            return (self.link(rung, short_name(rung)) if rung in self.rows else rung) + mark
+            return self.link(rung, short_name(rung)) + benchmark_run.mark(rung)
 
-        lines += ["# The fastest rung beside the fastest library {#benchmark_contests}", ""]
-        lines += [
-            "Plain arithmetic on both sides unless a title says fewer multiplications, L2 warm. The library's time is that of its fastest algorithm or engine, in any"
-            " layout unless the title names one. More than 1 in the last column: the rung is faster. Where TF32 is allowed, a"
-            " rung in fp32 may be the fastest, too.",
-            "",
-        ]
-        lines += [*benchmark_contests.contests(run, link), ""]
-
+        pages = {"contests": [
+            "# The fastest rung beside the fastest library {#benchmarks_contests}", "", "\\tableofcontents", "",
+            "Both sides use plain arithmetic unless a title says fewer multiplications; the L2 cache is warm. The library's time is that of its fastest algorithm or"
+            " engine, in any layout unless the title names one. A ratio above 1 means that the rung is faster. Where TF32 is allowed, a rung in fp32 may be the"
+            " fastest, too. (3xTF32): fp32 in and out, products on tensor cores. Problems: \\ref benchmark_problems.", "",
+            *benchmark_contests.contests(run, link), ""]}
         waste = benchmark_run.newest_run(self.root, "tile_waste")
         if waste is not None:
-            lines += ["# Useful and executed {#benchmark_executed}", ""]
-            lines += [
-                "A tile of rows executes a tap for all of them if one has it. TFLOP/s elsewhere on this page are useful ones;"
-                " here the executed ones stand beside them, by the counts of the figure at \\ref ladder_sparse_conv.",
-                "",
-            ]
-            lines += [*waste_tables.executed_rates(waste, run, link), ""]
-
+            pages["contests"] += [
+                "## Useful and executed operations {#benchmark_executed}", "",
+                "If one row of a tile has a tap, the tile executes it for all of its rows. TFLOP/s elsewhere count useful operations; here the executed ones stand"
+                " beside them, by the counts of the figure at \\ref ladder_sparse_conv.", "",
+                *waste_tables.executed_rates(waste, run, link), ""]
         network = benchmark_run.newest_run(self.root, "networks")
         if network is not None:
-            lines += ["# A whole network {#benchmark_network}", ""]
-            lines += [
-                "All sparse convolutions of OpenPCDet's VoxelBackBone8x on a sweep, with their rulebooks, by the host's"
-                " clock. `benchmarks/networks/voxel_backbone.cpp` calls rungs, one after the other, in memory that it"
-                " keeps from call to call, as PyTorch does. Sites, rows and gradients of each convolution are compared with the"
-                " reference, exactly, on whole numbers. spconv is called from Python, and its times have that in them, as"
-                " for all who call it; how much that is depends on the host. Those of the last column are without.",
-                "",
-            ]
             stale_rungs = [rung for rung, known in network["rungs"].items() if self.hashes.get(rung) != known]
 
             def named(rung):
                 name = rung.partition("/")[2]
                 return self.link(rung, name) if rung in self.rows else f"`{name}`"
 
-            lines += [*network_tables.tables(network, named, stale_rungs), ""]
-
+            pages["network"] = [
+                "# A whole network {#benchmarks_network}", "",
+                "All sparse convolutions of OpenPCDet's VoxelBackBone8x on a sweep, with their rulebooks, by the host's clock. `benchmarks/networks/voxel_backbone.cpp`"
+                " calls rungs one after the other, in memory that it keeps from call to call, as PyTorch does. The sites, rows and gradients of each convolution are"
+                " compared with the reference exactly, on whole numbers. spconv is called from Python, and its times include that, as for every caller; how much it is"
+                " depends on the host. The last column is without it.", "",
+                *network_tables.tables(network, named, stale_rungs), ""]
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
-            lines += [f"# {ladder} {{#benchmark_{ladder}}}", ""]
-            lines += self.climbs(ladder)
+            lines = [f"# Benchmarks of {ladder} {{#benchmarks_{ladder}}}", "", "\\tableofcontents", "",
+                     f"{benchmark_run.machine(run)}. The problems: \\ref benchmark_problems. The method: \\ref benchmark_method. The fastest rung of each problem"
+                     f" and type is in bold. (3xTF32): fp32 in and out, products on tensor cores. The rungs: \\ref ladder_{ladder}.", ""]
+            if self.climbs(ladder):
+                lines += [f"## Pictures {{#benchmarks_{ladder}_pictures}}", "", *self.climbs(ladder)]
             for l2 in ("warm", "cold"):
-                table = benchmark_tables.ladder_table(run, ladder, l2, link)
-                if table:
-                    lines += [f"**L2 {l2}**", "", *table, ""]
+                if table := benchmark_tables.ladder_table(run, ladder, l2, link):
+                    lines += [f"## L2 {l2} {{#benchmarks_{ladder}_{l2}}}", "", *table, ""]
+            pages[ladder] = lines
+        return pages
+
+    def benchmark_problems(self):
+        """The convolutions of the benchmarks, as benchmarks/ladders/conv2d.cpp has them."""
+        text = (self.root / "benchmarks/ladders/conv2d.cpp").read_text()
+        rows = re.findall(r'\{"(B\d+)", make\(([\d, ]+)\),\s*"([^"]*)"\}', text)
+        lines = ["| problem | N x C x H x W | K | R x S | padding | stride | groups | why it is here |", "|---|---|---:|---|---:|---:|---:|---|"]
+        for name, sizes, why in rows:
+            N, C, H, W, K, R, S, pad, stride, *groups = sizes.replace(" ", "").split(",")
+            lines.append(f"| {name} | {N} x {C} x {H} x {W} | {K} | {R} x {S} | {pad} | {stride} | {groups[0] if groups else 1} | {why} |")
+        undefined = {row["problem"] for row in self.benchmarks["rows"] if re.match(r"B\d+$", row["problem"])} - {name for name, _, _ in rows} if self.benchmarks else set()
+        if undefined:
+            raise SystemExit(f"make_pages.py: benchmarks/ladders/conv2d.cpp does not define {', '.join(sorted(undefined))}")
         return lines
+
+    def results(self):
+        """The most important numbers, on one screen."""
+        if self.benchmarks is None:
+            return ["No run has been committed yet."]
+        run = self.current_run()
+        cells = {}
+        for what, row, best in benchmark_pictures.headlines(run):
+            problem, _, dtype = what.replace(benchmark_run.mark(row["rung"]) or "\0", "").partition(", ")
+            ratio = f"{best[1] / row['median_us']:.2f} x"
+            link = f"{self.link(row['rung'], ratio)}, {benchmark_run.time_text(row['median_us'])}{benchmark_run.mark(row['rung'])}"
+            cells.setdefault(problem, {})[dtype] = (f"<b>{link}</b>" if best[1] >= row["median_us"] else link).replace(" us", "&nbsp;us").replace(" ms", "&nbsp;ms")
+        types = [dtype for dtype in TYPES if any(dtype in found for found in cells.values())]
+        lines = ["| problem | " + " | ".join(types) + " |", "|---|" + "---|" * len(types)]
+        for problem, found in cells.items():
+            ladder, _, name = problem.partition(" ")
+            lines.append(f"| \\ref benchmarks_{ladder} \"{ladder}\", {name} | " + " | ".join(found.get(dtype, "") for dtype in types) + " |")
+        return [*lines, "", f"{benchmark_run.machine(run)}; L2 warm."]
+
+    def spines(self):
+        """The spines of all ladders as links, one line of steps each."""
+        lines = []
+        for ladder, rows in self.ladders.items():
+            lines += [f"<b>\\ref ladder_{ladder} \"{ladder}\"</b>: {rows[0]['computes']}", ""]
+            for title, rungs in groups(rows):
+                if rungs[0]["level"] == "spine":
+                    name = f"<li class=\"part\">{part_of(rungs[0])}</li>" if rungs[0]["part"] else ""
+                    steps = " ".join(f"<li>{pill(row['rung'], self.link(row['rung'], short_name(row['rung'])))}</li>" for row in rungs)
+                    lines += [f"<ol class=\"spine\">{name}{steps}</ol>", ""]
+        return lines
+
+    def site(self):
+        """What finish_pages.py needs to know."""
+        ladders = []
+        for ladder, rows in self.ladders.items():
+            members = [(title, [(page_id(row["rung"]), short_name(row["rung"]), row["spine"]) for row in rungs]) for title, rungs in groups(rows)]
+            ladders.append({"name": ladder, "page": f"ladder_{ladder}", "groups": members})
+        rungs = {rung: {"page": page_id(rung), "source": row["source"], "previous": row.get("previous"), "ladder": row["ladder"],
+                        "idea": row["idea"]}
+                 for rung, row in self.rows.items()}
+        more = {"files": "Files", "names": "Names", "cuda_on_cpu_page": "CUDA on the CPU", "exercise": "Exercises"}
+        if self.coverage is not None:
+            more["coverage"] = "Coverage"
+        return {"ladders": ladders, "rungs": rungs, "more pages": more,
+                "techniques": self.techniques.for_search(lambda rung: page_id(rung) + ".html")}
 
     def which_way_wins(self):
         if self.benchmarks is None:
@@ -193,7 +265,7 @@ class Pages:
     def rungs_in_order(self, ladder):
         """The rungs as tables: each spine, with what its steps gain; the alternatives; the advanced rungs."""
         def link(row):
-            return pill(row["rung"], f'\\subpage {page_id(row["rung"])} "{short_name(row["rung"])}"')
+            return pill(row["rung"], f'\\ref {page_id(row["rung"])} "{short_name(row["rung"])}"')
 
         legend = " ".join(f'<span class="pill {folder}">{folder}</span>' for folder in FOLDERS)
         lines = ['<div class="rungs">', f'<p class="legend">{legend}</p>', ""]
@@ -210,10 +282,10 @@ class Pages:
         return [*lines, "</div>", ""]
 
     def ladder_table(self):
-        lines = ["| ladder | computes | on the CPU | in CUDA |", "|---|---|---:|---:|"]
+        lines = ["| ladder | computes | rungs on the CPU | in CUDA |", "|---|---|---:|---:|"]
         for ladder, rows in self.ladders.items():
             cuda = sum(row["rung"].startswith("cuda_") for row in rows)
-            lines.append(f"| \\subpage ladder_{ladder} \"{ladder}\" | {rows[0]['computes']} | {len(rows) - cuda} | {cuda} |")
+            lines.append(f"| \\ref ladder_{ladder} \"{ladder}\" | {rows[0]['computes']} | {len(rows) - cuda} | {cuda} |")
         return [*lines, "", f"{len(self.rows)} rungs; the \\ref map \"map\" has them all."]
 
     def planted_bugs(self):
@@ -315,6 +387,7 @@ class Pages:
         def file(match):
             return (self.root / match.group(1)).read_text().split("\n", 1)[1]
 
+        page = self.places.to_refs(page, path)
         page = re.sub(r"<!-- rungs: (\w+) -->", rungs, page)
         page = re.sub(r"<!-- counted: (\w+) -->", self.counted, page)
         page = re.sub(r"<!-- file: (\S+) -->", file, page)
@@ -332,6 +405,10 @@ class Pages:
             "races of planted bugs": self.planted_races,
             "tile waste": self.tile_waste,
             "benchmarks": self.benchmark_page,
+            "benchmark problems": self.benchmark_problems,
+            "results": self.results,
+            "spines": self.spines,
+            "techniques": self.techniques.table,
             "reading paths": self.paths.overview,
             "map": self.paths.map,
             "lessons": self.paths.lessons,
@@ -383,6 +460,11 @@ def main():
     docs = arguments.root / "docs"
     for page in [*sorted(docs.glob("*.md")), *sorted((docs / "ladders").glob("*.md"))]:
         write(arguments.out / "pages" / page.name, pages.filled(page.read_text(), page))
+    for name, lines in pages.benchmark_pages().items():
+        write(arguments.out / "pages" / f"benchmarks_{name}.md", "\n".join(lines) + "\n")
+    for name, text in lesson_pages.pages(arguments.root, arguments.root / "out/notebooks").items():
+        write(arguments.out / "pages" / f"{name}.md", text)
+    write(arguments.out / "site.json", json.dumps(pages.site()))
     # For those who check the pages: the stops of each path, spines as their rungs.
     write(arguments.out / "reading_paths.json", json.dumps({key: path["stops"] for key, path in pages.paths.paths.items()}))
     rung_pages = RungPages(pages, planted_bugs(arguments.root))

@@ -7,6 +7,7 @@ reading_paths.json names the stops of each path, and which ladders each ladder b
 import json
 import re
 
+import lesson_pages
 from benchmark_run import short_name
 from rung_page import folded
 from spine_tables import groups, pill
@@ -25,7 +26,7 @@ class ReadingPaths:
         # The first line of a page has its title and its name.
         self.titles = {}
         self.texts = {}
-        for path in docs.glob("*.md"):
+        for path in [*docs.glob("*.md"), *(docs / "ladders").glob("*.md")]:
             text = path.read_text()
             if found := re.match(r"# (.*) \{#(\w+)\}", text):
                 self.titles[found.group(2)], self.texts[found.group(2)] = found.group(1), text
@@ -79,14 +80,13 @@ class ReadingPaths:
         return lines
 
     def lessons(self):
-        """The table of notebooks; each leads to what it printed and plotted, if `./ladder notebooks` has run."""
+        """The table of notebooks; each leads to its page, and to what it printed and plotted, if `./ladder notebooks` has run."""
         executed = self.pages.root / "out" / "notebooks"
 
         def link(match):
             title, name = match.groups()
-            if (executed / f"{name}.html").exists():
-                return f'<a href="notebooks/{name}.html">{title}</a>'
-            return f"{title} (`notebooks/{name}.ipynb`)"
+            ran = f', <a href="notebooks/{name}.html">with its output</a>' if (executed / f"{name}.html").exists() else ""
+            return f'\\ref {lesson_pages.page_name(name)} "{title}"{ran}'
 
         text = (self.pages.root / "notebooks" / "README.md").read_text().split("\n", 1)[1]
         return re.sub(r"\[([^]]*)\]\((\w+)\.ipynb\)", link, text).splitlines()

@@ -1,23 +1,22 @@
-"""The page of one rung: its idea, its program in pieces, what changed, the prediction beside what was measured, and
-an exercise; folded below: all times, what was tried (docs/ladders/LADDER/RUNG.md), and the tests that guard it."""
+"""The page of one rung: its idea, the inner loop, the program with its changes, predictions beside what was measured and counted,
+limits, an exercise, and notes (all times, what was tried, and the tests that guard it), which are folded.
 
-import difflib
-import html
+Programs and loops are put in by finish_pages.py, which knows what each name in them means.
+"""
+
 import pathlib
 import re
+import sys
 
+import benchmark_pictures
 import benchmark_run
 import benchmark_tables
 import counted_tables
+import predicted_times
+import solutions
 from benchmark_run import constant_name, short_name
-from counted_tables import expect
-from spine_tables import part_of
-
-# Below this likeness a diff shows two files, not a change; longer ones are folded, too.
-LEAST_LIKENESS = 0.35
-LONGEST_CHANGE = 120  # lines
-# Which pieces a program has, by what stands in a declaration.
-PIECES = {"constants": "Constants", "device": "What the kernel calls", "kernel": "The kernel", "host": "On the host"}
+from counted_tables import expect, shown
+from spine_tables import TYPES, part_of, problem_of
 
 
 def page_id(rung):
@@ -59,83 +58,36 @@ class Header:
 
 def folded(title, lines):
     """What a reader opens if it is wanted."""
-    return [
-        "\\htmlonly[block]",
-        f"<details><summary>{title}</summary>",
-        "\\endhtmlonly",
-        "",
-        *lines,
-        "",
-        "\\htmlonly[block]",
-        "</details>",
-        "\\endhtmlonly",
-        "",
-    ]
+    return ["\\htmlonly[block]", f"<details><summary>{title}</summary>", "\\endhtmlonly", "", *lines, "", "\\htmlonly[block]", "</details>",
+            "\\endhtmlonly", ""]
 
 
-def kind_of(chunk):
-    """Which piece a declaration belongs to; empty for what belongs to its neighbours."""
-    code = "\n".join(line for line in chunk if not line.lstrip().startswith("//"))
-    if re.fullmatch(r"(\s*(#include.*|namespace.*\{|\}  // namespace.*|\s*))*", code):
-        return ""
-    if "__global__" in code:
-        return "kernel"
-    if "__device__" in code:
-        return "device"
-    names_something = re.search(r"^(template .*|inline |\[\[maybe_unused\]\] )*(constexpr|struct|enum|using)\b", code, re.M)
-    has_function = re.search(r"^(?!constexpr).*\) \{$", code, re.M)
-    return "constants" if names_something and not has_function else "host"
+def put(what, rung=""):
+    """A place that finish_pages.py fills."""
+    of = f' data-rung="{rung}"' if rung else ""
+    return ["\\htmlonly[block]", f'<div class="put-{what}"{of}></div>', "\\endhtmlonly", ""]
 
 
-def pieces_of(body):
-    """The program in its pieces: [(title, index of the first line, index after the last one)]. They begin and end at
-    blank lines between declarations."""
-    chunks, start, depth = [], 0, 0
-    for i, line in enumerate(body):
-        code = re.sub(r"//.*", "", line)
-        if not re.match(r"namespace\b.*\{|\}  // namespace", line):
-            depth += code.count("{") - code.count("}")
-        if not line.strip() and depth == 0:
-            chunks.append((start, i))
-            start = i + 1
-    chunks.append((start, len(body)))
-    pieces = []
-    for start, end in chunks:
-        kind = kind_of(body[start:end])
-        before = pieces[-1][0] if pieces else ""
-        if kind == "constants" and any(other == "kernel" for other, _, _ in pieces):
-            kind = "host"  # such as variants that the host chooses among
-        if pieces and (not before or (kind in ("", before) and kind != "kernel")):
-            _, start, _ = pieces.pop()
-            kind = before or kind
-        pieces.append((kind, start, end))
-    named = []
-    for kind, start, end in pieces:
-        title = PIECES.get(kind, "The program")
-        if kind == "kernel":
-            code = "\n".join(line for line in body[start:end] if not line.lstrip().startswith("//"))
-            code = re.sub(r"__launch_bounds__\((?:[^()]|\([^()]*\))*\)", "", code[code.index("__global__"):])
-            title += " " + re.search(r"(\w+)\(", code).group(1)
-        named.append((title, start, end))
-    if not any(kind in ("kernel", "device") for kind, _, _ in pieces):
-        return [("", 0, len(body))]  # a program in one piece
-    return named
+def without_title(lines, title):
+    """A part of a header below a heading of its own."""
+    return [re.sub(rf"^\*\*{title}\.\*\* *", "", line) if place == 0 else line for place, line in enumerate(lines)]
 
 
-def marked(header, body, pieces):
-    """The program as the page includes it: Doxygen leaves out `///` comments but counts their lines, so the header,
-    which is the page's prose, keeps its slashes, and all others lose one. Blank lines between pieces carry the marks by
-    which each is included, so that lines keep their numbers."""
-    lines = header + [re.sub(r"///<?", "//", line) for line in body]
-    begin = len(header) - 1  # instead of the header's last line
-    for number, (_, _, end) in enumerate(pieces):
-        place = len(header) + end
-        lines[begin] = f"{lines[begin] if number else ''}//! [piece {number}]"
-        begin = place
-        if place >= len(lines):
-            lines.append("")
-        lines[place] = f"//! [piece {number}] "
-    return "\n".join(line.rstrip() for line in lines) + "\n"
+def named_problem(text, problems):
+    """The problem that a prediction in words is about: the first that it names; None if it names none.
+
+    A matrix product is named by its id, or as in "at 4096": 1024 cycles are none.
+    """
+    found = []
+    for problem in problems:
+        name = re.escape(problem)
+        pattern = rf"(?<![\w-]){name}(?![\w-])"
+        if problem.startswith("cube-") and problem.removeprefix("cube-").isdigit():
+            size = problem.removeprefix("cube-")
+            pattern += rf"|\bat {size}\b(?! (?:cycles|bytes|threads))|\b{size} x {size} x {size}\b"
+        if match := re.search(pattern, text):
+            found.append((match.start(), problem))
+    return min(found)[1] if found else None
 
 
 class RungPages:
@@ -145,75 +97,79 @@ class RungPages:
         """@param bugs (name, rung, what it teaches) of each planted bug"""
         self.pages = pages
         self.bugs = bugs
+        self.solutions = solutions.read(pages.root, pages.rows)
+        self.predicted, wrong = predicted_times.read(pages.root, pages.rows)
+        for what in wrong:
+            print(f"left out: {what}", file=sys.stderr)
 
     def write(self, rung, write):
         row = self.pages.rows[rung]
-        header, body = split_source(self.pages.source_text(rung))
-        pieces = pieces_of(body)
-        out = self.pages.out
-        write(out / "programs" / row["source"], marked(header, body, pieces))
-        kernels = self.included_kernels("\n".join(body))
-        for name in kernels:
-            text = (self.pages.root / name).read_text()
-            write(out / "programs" / name, re.sub(r"///<?", "//", text))
-        write(out / "pages" / f"{page_id(rung)}.md", "\n".join(self.page(row, Header(header), pieces, kernels)) + "\n")
+        header = Header(split_source(self.pages.source_text(rung))[0])
+        write(self.pages.out / "pages" / f"{page_id(rung)}.md", "\n".join(self.page(row, header)) + "\n")
 
-    def included_kernels(self, body):
-        """The building blocks with kernels that a program includes, if it has none of its own."""
-        if "__global__" in body:
-            return []
-        named = re.findall(r'^#include "(c\w+_\w+/[^"]+\.cuh)"', body, re.MULTILINE)
-        return [name for name in named if "__global__" in (self.pages.root / name).read_text()]
-
-    def page(self, row, header, pieces, kernels):
-        rung, ladder = row["rung"], row["ladder"]
+    def page(self, row, header):
+        rung = row["rung"]
         folder = pathlib.PurePosixPath(row["source"]).parent.as_posix()
+        own = page_id(rung)
 
         def part(name):
-            return self.linked(header.take(name), folder)
+            return without_title(self.linked(header.take(name), folder), name)
 
-        lines = [f"# {short_name(rung)} · {rung.split('/')[0]} {{#{page_id(rung)}}}", ""]
-        lines += [f"**{header.brief}**", ""]
-        lines += self.place(row)
-        before_idea = part("")
-        lines += [*before_idea, "", *part("The idea"), ""]
-        expected, costs, exercise = part("Expect"), part("Costs"), part("Try")
-        for name in list(header.parts):
-            lines += [*part(name), ""]
-        lines += ["## The program", "", f"`{row['source']}`, from the includes to the last line:", ""]
-        for i, (title, _, _) in enumerate(pieces):
-            lines += [*([f"### {title}", ""] if title else []), f"\\snippetlineno programs/{row['source']} piece {i}", ""]
-        for name in kernels:
-            lines += folded(f"{name}, with the kernel", [f"\\include{{lineno}} programs/{name}"])
-        if row.get("previous"):
-            lines += self.change(row["previous"], rung)
-        lines += ["## Prediction and measurement", "", *expected, "", *self.counted(row), *self.measured(row, expected), *costs,
-                  ""]
+        before, idea, expected, costs, exercise = part(""), part("The idea"), part("Expect"), part("Costs"), part("Try")
+        others = [line for name in list(header.parts) for line in [*self.linked(header.take(name), folder), ""]]
+        lines = [f"# {short_name(rung)} · {row['ladder']}, {rung.split('/')[0]} {{#{own}}}", "", f"**{header.brief}**", ""]
+        lines += [*self.steps(row), *self.place(row), *put("contents")]
+        lines += [f"## The idea {{#{own}_idea}}", "", *before, "", *idea, "", *others]
+        lines += [f"## The inner loop {{#{own}_loop}}", "", *put("loop", rung)]
+        lines += [f"## The program {{#{own}_program}}", "", f"`{row['source']}`, from the includes to the last line.", *self.why_large(rung), "",
+                  *put("program", rung)]
+        lines += [f"## Prediction and measurement {{#{own}_measured}}", "", *expected, "", *self.comparison(row, " ".join(expected)), ""]
+        if costs:
+            lines += [f"## Limits {{#{own}_limits}}", "", *costs, ""]
         if exercise:
-            lines += ["## Try", "", re.sub(r"^\*\*Try\.\*\* *", "", exercise[0]), *exercise[1:], ""]
-        lines += self.all_times(rung) + self.notebook(rung, folder) + self.guards(rung) + self.pages.paths.next_pages(rung)
-        return lines
+            lines += [f"## Exercise {{#{own}_exercise}}", "", *exercise, "", *self.help_with(row)]
+        lines += [f"## Notes {{#{own}_notes}}", "", *self.all_times(rung), *self.notebook(rung, folder), *self.profiled(row), *self.guards(rung)]
+        return lines + self.steps(row) + self.pages.paths.next_pages(rung)
+
+    # --- Where the rung stands
+
+    def spine(self, row):
+        """The rungs of its spine; none of a rung beside the spines."""
+        return [other for other in self.pages.ladders[row["ladder"]]
+                if other["level"] == "spine" and other["part"] == row["part"]] if row["level"] == "spine" else []
+
+    def steps(self, row):
+        """Links to the previous and the next rung of the spine; of another rung, to what it is built on."""
+        spine = self.spine(row)
+        at = next((i for i, other in enumerate(spine) if other["rung"] == row["rung"]), None)
+        before = spine[at - 1]["rung"] if at else row["previous"] if at is None else None
+        after = spine[at + 1]["rung"] if at is not None and at + 1 < len(spine) else None
+        word = "Previous" if at is not None else "Built on"
+        links = [f"<span>{word}: {self.pages.link(before, self.name_beside(row, before))}</span>" if before else ""]
+        links += [f"<span class=\"to\">Next: {self.pages.link(after, self.name_beside(row, after))}</span>" if after else ""]
+        return [f'<div class="steps">{"".join(links)}</div>', ""] if any(links) else []
+
+    def name_beside(self, row, other):
+        """A rung's name on the page of another one: as short as it is clear."""
+        folder, ladder, name = other.split("/", 2)
+        return name if other.startswith(row["rung"].rsplit("/", len(row["rung"].split("/")) - 2)[0] + "/") else f"{ladder} / {name} ({folder})"
 
     def place(self, row):
         """A table of where the rung stands."""
         rung, ladder = row["rung"], row["ladder"]
-        rows = [("Ladder", f"\\ref ladder_{ladder} \"{ladder}\"")]
-        if row["level"] == "spine":
-            spine = [other for other in self.pages.ladders[ladder] if other["spine"] and other["part"] == row["part"]]
-            part = f", {part_of(row)}" if row["part"] else ""
-            after = f"; next: {self.pages.link(spine[row['spine']]['rung'])}" if row["spine"] < len(spine) else ""
-            rows += [("Spine", f"step {row['spine']} of {len(spine)}{part}{after}")]
-        else:
-            rows += [("Level", row["level"])]
-        if row["previous"]:
-            rows += [("Builds on", self.pages.link(row["previous"]))]
-        rows += [("Needs", row["needs"])]
+        spine = self.spine(row)
+        where = (f"step {row['spine']} of {len(spine)} of the spine" + (f" *{part_of(row)}*" if row["part"] else "")) if spine else row["level"]
+        rows = [("Ladder", f"\\ref ladder_{ladder} \"{ladder}\", {where}")]
         after = [other["rung"] for other in self.pages.ladders[ladder] if other.get("previous") == rung]
+        built = f"built on {self.pages.link(row['previous'])}" if row["previous"] else ""
         if after:
-            rows += [("After it", ", ".join(self.pages.link(other) for other in after))]
+            built += ("; " if built else "") + "what is built on it: " + ", ".join(self.pages.link(other, short_name(other)) for other in after)
+        if built:
+            rows += [("Neighbours", built)]
+        rows += [("Needs", row["needs"])]
         if not row.get("deterministic", True):
             rows += [("Deterministic", "no: the order of the result may differ from run to run")]
-        rows += self.pages.paths.places(rung)
+        rows += [(path, f"{place}") for path, place in self.pages.paths.places(rung)]
         if players := self.pages.players_of(rung):
             rows += [("Watch it", ", ".join(players))]
         rows += [("Run it", f"`./ladder compare {ladder} --rung {rung}{self.problem_for(row)}`")]
@@ -237,50 +193,125 @@ class RungPages:
                     return self.pages.link(sources[candidate], name)
             return name
 
-        return [
-            line if line.startswith("    ") else re.sub(r"[\w/]+\.(?:cuh?|[ch]pp)\b", replace, line) for line in prose
-        ]
+        return [line if line.startswith("    ") else re.sub(r"[\w/]+\.(?:cuh?|[ch]pp)\b", replace, line) for line in prose]
 
-    def counted(self, row):
-        """What the header predicts line by line, beside what the microscope has counted; and that beside a profiler's."""
+    def why_large(self, rung):
+        """For a step that keeps few lines of the rung before it: why."""
+        for line in (self.pages.root / "tools/large_steps.txt").read_text().split("\n"):
+            if line.startswith(rung + " | "):
+                return ["", f"A large step. {line.split(' | ', 1)[1]}"]
+        return []
+
+    # --- Numbers
+
+    def comparison(self, row, expected):
+        """One table: the rung before, what was predicted, this rung, the library; on the problem of the prediction."""
+        head = ["| | rung before | predicted | this rung | library |", "|---|---:|---:|---:|---:|"]
+        timed, words = self.timed_rows(row, expected)
+        counted, stale = self.counted_rows(row)
+        if not timed and not counted:
+            return words
+        return [*words, *head, *timed, *counted, "", *stale]
+
+    def timed_rows(self, row, expected):
+        """(rows, what is said above them) of the times in the newest committed run."""
+        run, rung = self.pages.benchmarks, row["rung"]
+        if row["backend"] != "cuda" or run is None:
+            return [], []
+        here = f"\\ref benchmark_run \"{run['gpu']}, {run['date']}\""
+        rows = [timed for timed in benchmark_run.of(run, rung=rung, l2="warm")]
+        if not rows:
+            return [], [f"Not timed yet: the committed run ({here}) has no row of this rung.", ""]
+        if self.pages.stale_rows(rung):
+            return [], [f"The rung has changed since the committed run ({here}); its times of then are left out.", ""]
+        predictions = {(time.problem, time.dtype): time for time in self.predicted.get(rung, [])}
+        problem, dtype = next(iter(predictions), (None, None))
+        timed_problems = list(dict.fromkeys(timed["problem"] for timed in rows))
+        problem = problem or named_problem(expected, timed_problems)
+        if problem not in timed_problems:
+            usual = [problem_of(row), *benchmark_pictures.CLIMBS.get(row["ladder"], []), *timed_problems]
+            problem = next(name for name in usual if name in timed_problems)
+        alike = [timed for timed in rows if timed["problem"] == problem and dtype in (None, timed["dtype"])]
+        alike = alike or [timed for timed in rows if timed["problem"] == problem]
+        mine = min(alike, key=lambda timed: (TYPES.index(timed["dtype"]), timed["median_us"]))
+        prediction = predictions.get((problem, mine["dtype"])) or predictions.get((problem, None))
+        old = self.row_before(row, mine)
+        best = benchmark_run.best_baseline(mine)
+        words = [f"On `{problem}`, {mine['dtype']}, {mine['layout']} (\\ref benchmark_problems \"problems\"), L2 warm, {here}:", ""]
+
+        def line(name, before, predicted, here_, library):
+            return f"| {name} | {before} | {predicted} | {here_} | {library} |"
+
+        def of(timed, show):
+            return show(timed) if timed else ""
+
+        time = benchmark_run.time_text
+        note = "" if old is None or old["dtype"] == mine["dtype"] else f" ({old['dtype']})"
+        lines = [line("time", of(old, lambda timed: time(timed["median_us"]) + note), prediction.text if prediction else "",
+                      f"**{time(mine['median_us'])}**", f"{time(best[1])}<br/>{best[0]}" if best else "")]
+        if mine["tflops"]:
+            rate = mine["tflops"] * mine["median_us"]
+            lines.append(line("TFLOP/s", of(old, lambda timed: f"{timed['tflops']:.3g}"), "", f"{mine['tflops']:.3g}", f"{rate / best[1]:.3g}" if best else ""))
+        lines.append(line("share of the limit", of(old, lambda timed: f"{100 * timed['roofline']:.0f} %"), "", f"{100 * mine['roofline']:.0f} %",
+                          f"{100 * mine['roofline'] * mine['median_us'] / best[1]:.0f} %" if best else ""))
+        for name, key, show in (("registers a thread", "registers", str), ("shared memory a block", "shared_bytes", benchmark_run.bytes_text),
+                                ("occupancy", "occupancy", lambda value: f"{100 * value:.0f} %")):
+            lines.append(line(name, of(old, lambda timed: show(timed[key])), "", show(mine[key]), ""))
+        if mine["spills"] or (old and old["spills"]):
+            lines.append(line("spilled a thread", of(old, lambda timed: benchmark_run.bytes_text(timed["spills"])), "",
+                              benchmark_run.bytes_text(mine["spills"]), ""))
+        return lines, words
+
+    def row_before(self, row, mine):
+        """The row of the rung before on the same problem: of the same type and layout if there is one."""
+        if not row["previous"]:
+            return None
+        rows = [timed for timed in benchmark_run.of(self.pages.benchmarks, rung=row["previous"], problem=mine["problem"], l2="warm")
+                if not self.pages.is_stale(timed)]
+        return min(rows, key=lambda timed: (timed["dtype"] != mine["dtype"], timed["layout"] != mine["layout"], timed["median_us"]), default=None)
+
+    def counted_rows(self, row):
+        """(rows, a word on stale counts) of what the header predicts line by line and the microscope has counted."""
         entry = self.pages.counts.get(row["rung"])
-        table = counted_tables.of_rung(self.pages.root, row, entry)
-        profile = self.pages.profile.of_rung(row["rung"], self.pages.is_stale)
-        if not table and not profile:
-            return []
-        stale = ["**Stale**: the rung has changed since it was counted.", ""] if entry and self.pages.is_stale(entry | row) else []
-        return ["**Counted** by the \\ref microscope \"microscope\":", "", *table, *stale, *profile]
+        before = self.pages.counts.get(row["previous"]) if row["previous"] else None
+        rows = []
+        lines = counted_tables.predictions(self.pages.root, row)
+        for problem in dict.fromkeys(line.problem for line in lines):
+            rows.append(f"| <i>counted by the \\ref microscope \"microscope\" on</i> `{problem}` | | | | |")
+            for line in lines:
+                if line.problem != problem:
+                    continue
+                what = f"`{line.counter}`" + (f", {line.words}" if line.words else "")
+                predicted = f"{line.arithmetic} = {line.number}" if line.arithmetic else line.number
+                counts = [shown(expect.count_in(of, line)) if of else "" for of in (before, entry)]
+                rows.append(f"| {what} | {counts[0]} | {predicted.replace('*', '&times;')} | {counts[1]} | |")
+        stale = bool(entry) and self.pages.is_stale(entry | row)
+        return rows, ["The rung has changed since it was counted.", ""] if rows and stale else []
 
-    def measured(self, row, expected):
-        """What was measured on one problem, to stand beside what was `expected`."""
-        rung, ladder = row["rung"], row["ladder"]
-        run = self.pages.benchmarks
-        if run is None or not rung.startswith("cuda_"):
-            return []
-        problems = benchmark_run.problems_of(run, ladder)
-        if not problems:
-            return [f"**Measured.** The benchmarks have no problems of this ladder; what its rungs cost stands on"
-                    f" \\ref ladder_{ladder}.", ""]
-        expectation = "\n".join(expected)
-        named = re.findall(r"\bB\d+\b", expectation)
-        named += [p for p in problems if "-" in p and re.search(rf"(?<![\w-]){re.escape(p)}(?![\w-])", expectation)]
-        # Matrix products are named by their size.
-        named += [p for p in problems if p.startswith("cube-") and p.removeprefix("cube-") in expectation]
-        table = benchmark_tables.counters(run, rung, ladder, named)
-        where = f"\\ref benchmark_run \"{run['gpu']}, {run['date']}\""
-        if not table:
-            return [f"**Measured.** Nothing yet: the run ({where}) has no row of this rung.", ""]
-        stale = ["**Stale**: the rung has changed since; the numbers are those of the earlier version.", ""]
-        return [f"**Measured** ({where}):", "", *table, "", *(stale if self.pages.stale_rows(rung) else [])]
+    # --- Exercise and notes
+
+    def help_with(self, row):
+        """A hint and a solution, folded, where docs/solutions has them; how to try it."""
+        lines = []
+        for name, text in self.solutions.get(row["rung"], {}).items():
+            lines += folded(name, text)
+        source = f"mine.{row['source'].rpartition('.')[2]}"
+        if row["backend"] == "cuda":
+            how = [f"Copy `{row['source']}` to `{source}`, change the copy, and compare the counts of both:", "",
+                   f"    ./ladder inspect {row['rung']}{self.problem_for(row)}",
+                   f"    ./ladder inspect {row['rung']}{self.problem_for(row)} --source {source}", "",
+                   "To time it on a GPU, change the file itself and run `./ladder compare` as above."]
+        else:
+            how = [f"Change `{row['source']}`, then compare it with the other rungs:", "", f"    ./ladder compare {row['ladder']} --rung {row['rung']}"]
+        return lines + folded("How to try it", how)
 
     def all_times(self, rung):
         """The rows of a rung in the newest committed run."""
         run = self.pages.benchmarks
         table = benchmark_tables.rung_table(run, rung) if run else []
-        if not table:
+        if not table or self.pages.stale_rows(rung):
             return []
-        stale = " **Stale**: the rung has changed since it was timed." if self.pages.stale_rows(rung) else ""
-        lines = [f"{benchmark_run.machine(run)}; see \\ref benchmarks for how.{stale}", "", *table]
+        lines = [f"{benchmark_run.machine(run)}; see \\ref benchmarks for how.", "", *table]
         problems = benchmark_run.problems_of(run, self.pages.rows[rung]["ladder"])
         timed = {row["problem"] for row in run["rows"] if row["rung"] == rung}
         missing = [problem for problem in problems if problem not in timed]
@@ -296,8 +327,13 @@ class RungPages:
             return []
         text = benchmark_tables.filled(path.read_text(), self.pages.benchmarks, rung, path)
         # Below the page's own headings.
-        lines = [re.sub(r"^#", "##", line) for line in text.splitlines()]
+        lines = [re.sub(r"^#", "###", line) for line in text.splitlines()]
         return folded("The notebook: what was tried, and what the profiler said", self.linked(lines, folder))
+
+    def profiled(self, row):
+        """What a profiler counted beside the microscope."""
+        lines = self.pages.profile.of_rung(row["rung"], self.pages.is_stale)
+        return folded("The microscope's counts beside a profiler's", lines) if lines else []
 
     def guards(self, rung):
         """What keeps the rung right."""
@@ -311,36 +347,3 @@ class RungPages:
             lines += ["", "| planted in a copy | what finding it takes |", "|---|---|"]
             lines += [f"| {name.replace('_', ' ')} | {teaches} |" for name, teaches in bugs]
         return folded("The tests and the planted bugs that guard it", lines)
-
-    def why_large(self, rung):
-        """For a step that keeps few lines of the rung before it: why."""
-        for line in (self.pages.root / "tools/large_steps.txt").read_text().split("\n"):
-            if line.startswith(rung + " | "):
-                return ["", f"A large step. {line.split(' | ', 1)[1]}"]
-        return []
-
-    def change(self, before, after):
-        """What changed from one rung to the next."""
-        old = split_source(self.pages.source_text(before))[1]
-        new = split_source(self.pages.source_text(after))[1]
-        alike = difflib.SequenceMatcher(None, old, new, autojunk=False).ratio()
-        shown = []
-        for line in difflib.unified_diff(old, new, lineterm="", n=3):
-            if line.startswith(("---", "+++")):
-                continue
-            kind = {"+": "added", "-": "removed", "@": "place"}.get(line[0], "same")
-            if kind == "place":
-                line = "" if not shown else "..."
-            shown.append(f'<span class="{kind}">{html.escape(line) or " "}</span>')
-        change = [
-            f"Compared with {self.pages.link(before)}, header comments left out:",
-            *self.why_large(after),
-            "",
-            "\\htmlonly[block]",
-            '<pre class="change">' + "\n".join(shown) + "</pre>",
-            "\\endhtmlonly",
-            "",
-        ]
-        if alike < LEAST_LIKENESS or len(shown) > LONGEST_CHANGE:
-            change = folded(f"{len(shown)} lines" if alike >= LEAST_LIKENESS else f"{len(shown)} lines: most of the file", change)
-        return [f"## What is different from {short_name(before)} {{#{page_id(after)}_change}}", "", *change]

@@ -5,7 +5,8 @@
     check_words.py HTML --unknown   all such words, one a line, for a look at them
 
 Every word of these pages' prose is either in the glossary or in docs/plain_words.txt, which has what a programmer knows
-without a glossary, and names of people, programs and rungs. Code, and what is folded, is left out. Prints each other word
+without a glossary, and names of people, programs and rungs. Code, and what is folded, is left out, and so are the ladders' own pages,
+which also tell what the path does not reach. Prints each other word
 as PAGE: WORD; the status is 1 if there is one. A new word of the trade belongs into docs/glossary.md, with what it means.
 """
 import html
@@ -24,7 +25,8 @@ PATH = "weekend"
 
 def pages_of_path(site):
     stops = json.loads((site.parent / "generated" / "reading_paths.json").read_text())[PATH]
-    return [f"{stop.removeprefix('page ')}.html" if stop.startswith("page ") else rung_page_name(stop) for stop in stops]
+    return [f"{stop.removeprefix('page ')}.html" if stop.startswith("page ") else rung_page_name(stop) for stop in stops
+            if not stop.startswith("page ladder_")]
 
 
 def prose(page):

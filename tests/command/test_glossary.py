@@ -1,15 +1,12 @@
-"""Tests of docs/link_terms.py, docs/extend_search.py and tools/check_words.py: links to the glossary, what the search finds,
-and words that nobody explains."""
+"""Tests of docs/link_terms.py and tools/check_words.py: links to the glossary, and words that nobody explains."""
 import pathlib
 import sys
-import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT / "tools")]
 sys.dont_write_bytecode = True
 import check_words  # noqa: E402
-import extend_search  # noqa: E402
 import link_terms  # noqa: E402
 
 MEANINGS = {"bank": "a part of shared memory", "bank conflict": "lanes take turns", "SM": "runs <blocks>"}
@@ -56,26 +53,15 @@ class Glossary(unittest.TestCase):
         text = page('<p>seen <a class="term" href="g" title="t">bank</a></p><details><p>folded</p></details><pre>code</pre>')
         self.assertEqual(check_words.prose(text).split(), ["seen", "bank"])
 
-    def test_the_search_finds_terms_and_words_of_titles(self):
-        def titled(title):
-            return f'<div class="headertitle"><div class="title">{title} </div></div>'
+    def test_a_term_is_linked_where_it_means_that(self):
+        meanings = {"line": "of fft", "bank": "a part of shared memory"}
+        self.assertIn("term_line", link_terms.linked_page("ladder_fft", "<p>a line</p>", meanings))
+        self.assertEqual(link_terms.linked_page("ladder_gemm", "<p>a line</p>", meanings), "<p>a line</p>")
+        self.assertFalse(link_terms.in_scope("where", "ladder_gemm"))
 
-        with tempfile.TemporaryDirectory() as folder:
-            site = pathlib.Path(folder)
-            (site / "search").mkdir()
-            (site / "glossary.html").write_text(titled("Glossary") + '<tr id="term_bank_conflict"><td>bank conflict</td></tr>')
-            (site / "swizzles.html").write_text(titled("Two things called swizzle"))
-            (site / "search/searchdata.js").write_text('var indexSectionsWithContent =\n{\n  0: "bst",\n  1: "b"\n};\n')
-            for number in range(3):
-                (site / f"search/all_{number}.js").write_text("var searchData=\n[\n  ['old_0',['old',['../old.html',1,'']]]\n];\n")
-            extend_search.extend(site)
-            for number, line in enumerate((
-                    """['bank_20conflict_100000',["bank conflict",['../glossary.html#term_bank_conflict',1,"glossary"]]],""",
-                    """['swizzle_100002',["Two things called swizzle",['../swizzles.html',1,""]]],""",
-                    """['things_100001',["Two things called swizzle",['../swizzles.html',1,""]]],""")):
-                text = (site / f"search/all_{number}.js").read_text()
-                self.assertIn(line, text)
-                self.assertTrue(text.endswith("'']]]\n];\n"))
+    def test_rows_of_the_glossary_can_be_linked_to(self):
+        glossary = '<table><tr class="odd"><td>bank</td><td>a part</td></tr><tr><td>bank</td><td>again</td></tr></table>'
+        self.assertEqual(link_terms.with_anchors(glossary).count('id="term_bank"'), 1)
 
     def test_plain_words_are_words_once(self):
         words = [word for line in (ROOT / "docs/plain_words.txt").read_text().splitlines() for word in line.split("#")[0].split()]

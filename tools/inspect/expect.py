@@ -5,6 +5,7 @@ A line is one of
     /// @expect COUNTER NUMBER[, WORDS]
     /// @expect COUNTER ARITHMETIC = NUMBER[, WORDS]
     /// @expect on OPTIONS
+    /// @expect time PROBLEM [DTYPE] NUMBER us|ms|s[, WORDS]
 
 A NUMBER without a point is exact; with one, what is counted must be it when rounded to as many digits. ARITHMETIC of
 numbers, + - * / and brackets says where the number comes from, and must give it, rounded likewise; WORDS are for the
@@ -86,10 +87,20 @@ OF_ARRAYS = re.compile(r"(loads_per_output|footprint)\.(\w+)$")
 OF_ALL = ("barriers_per_block", "blocks", "launches", "races")
 STARTS = re.compile(r"\s*(?://[/!]<?)?\s*[@\\]expect\b\s*(.*)$")
 NUMBER = re.compile(r"\d+(?:\.(\d+))?$")
+TIME = re.compile(r"time (?P<problem>[\w-]+)(?: (?P<dtype>int32|fp32|tf32|fp16|bf16|fp8))? (?P<text>\d+(?:\.\d+)? (?:us|ms|s))(?:, (?P<words>.*))?$")
 
 
 class Mistake(Exception):
     """A line that breaks the rules. What it says begins with file and line."""
+
+
+class Time(typing.NamedTuple):
+    """The time that is predicted on one of the problems of ./ladder bench, on an H200. The pages of rungs show it beside the
+    measurement; nothing counts it."""
+    problem: str
+    dtype: str  # None: any
+    text: str  # "85 us"
+    words: str
 
 
 class Line(typing.NamedTuple):
@@ -139,7 +150,10 @@ def lines_of(path, ladder, text=None):
             continue
         place = f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}:{number}"
         what = found.group(1).strip()
-        if what == "on" or what.startswith("on "):
+        if what == "time" or what.startswith("time "):
+            if not TIME.match(what):
+                raise Mistake(f"{place}: @expect time PROBLEM [DTYPE] NUMBER us|ms|s[, WORDS], as in @expect time B4 fp32 85 us")
+        elif what == "on" or what.startswith("on "):
             problem = what[2:].strip()
             if not problem.startswith("--"):
                 raise Mistake(f"{place}: @expect on OPTIONS: the options of ./ladder compare, as in {PROBLEMS['conv2d']}")
@@ -148,6 +162,13 @@ def lines_of(path, ladder, text=None):
             if any(other[:1] + other[3:4] == lines[-1][:1] + lines[-1][3:4] for other in lines[:-1]):
                 raise Mistake(f"{place}: {lines[-1].counter} has a line already")
     return lines
+
+
+def times_of(path, text=None):
+    """The times that a rung's file predicts."""
+    found = (STARTS.match(line) for line in (path.read_text() if text is None else text).split("\n"))
+    times = (TIME.match(match.group(1).strip()) for match in found if match)
+    return [Time(**match.groupdict()) for match in times if match]
 
 
 def parsed(what, problem, place):
