@@ -124,7 +124,7 @@ TEST_CASE("sites: the message names row, axis, value and limit") {
   CHECK(says({0, 1, -1, 2, 3, 0}) ==
         "coords: 2 of 2 rows lie outside of batch 2 and shape 4,5; the first is row 0 (0,1,-1), "
         "where axis 1 must be from 0 to 4 and is -1");
-  CHECK(says({2, 1, 4, 1, 3, 0}).ends_with("where the batch id must be from 0 to 1 and is 2"));
+  CHECK(says({2, 1, 4, 1, 3, 0}).ends_with("where the batch index must be from 0 to 1 and is 2"));
   CHECK(says({1, 3, 0, 1, 3, 0}) ==
         "coords: 1 of 2 rows repeat the site of a row before; the first is row 1 (1,3,0)");
 }

@@ -6,7 +6,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// CUDA keeps the last error for each host thread.
+/// CUDA keeps the last error per host thread.
 thread_local cudaError_t last_error = cudaSuccess;
 
 struct Shared {
@@ -68,7 +68,8 @@ cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
 #define CUDA_ON_CPU_ERROR(name, value, text) \
-  case name: return #name;
+  case name:                                 \
+    return #name;
 #include <cuda_on_cpu/errors.def>
 #undef CUDA_ON_CPU_ERROR
   }
@@ -78,7 +79,8 @@ const char* cudaGetErrorName(cudaError_t error) {
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
 #define CUDA_ON_CPU_ERROR(name, value, text) \
-  case name: return text;
+  case name:                                 \
+    return text;
 #include <cuda_on_cpu/errors.def>
 #undef CUDA_ON_CPU_ERROR
   }

@@ -18,7 +18,7 @@ __global__ void cluster_ranks(unsigned* rank, unsigned* blocks) {
 __global__ void meet_in_clusters(int* flags, int* seen, int rounds) {
   const unsigned blocks = ptx::cluster_nctarank(), me = blockIdx.x;
   const unsigned next = me / blocks * blocks + (me + 1) % blocks;
-  if (threadIdx.x >= 32) return;  // whoever has exited is not waited for
+  if (threadIdx.x >= 32) return;  // threads that have exited are not waited for
   for (int round = 0; round < rounds; ++round) {
     if (threadIdx.x == 0) flags[me] = round + 1;
     ptx::barrier_cluster_arrive();
