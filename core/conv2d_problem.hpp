@@ -47,8 +47,7 @@ struct LayoutIndex4 {
 /// pass stores activated() sums.
 ///
 /// With f16 or bf16, x, weights, y, dy and dx have that type; accumulators are float, and results
-/// are rounded once. bias, dw and db stay float: bias is added to a float accumulator, and dw and
-/// db are gradients of float weights.
+/// are rounded once. bias, dw and db stay float.
 ///
 /// The map assigns tiles of the forward pass as a GEMM to blocks, see gemm_extents(); the result
 /// does not depend on it. Rungs without such tiles and the gradients ignore it; the others decline
@@ -61,8 +60,7 @@ struct Conv2dProblem {
   int K = 1;                                 ///< output channels
   int R = 1, S = 1;                          ///< filter height and width
   Padding pad = {};                          ///< zeros around each image
-  Step stride = {};                          ///< distance between the windows of neighbouring
-                                             ///< outputs
+  Step stride = {};                          ///< distance between neighbouring windows
   Step dilation = {};                        ///< 1 = none
   int groups = 1;                            ///< groups = C is a depthwise convolution
   bool bias = false;                         ///< add bias[k] (forward)
@@ -76,8 +74,7 @@ struct Conv2dProblem {
 
 /// The same problem with P and Q.
 /// @throws BadInput if an extent is out of range, C or K is not a multiple of groups, P or Q would
-/// be less than 1, an array would have more than 2^63 - 1 elements, or the dtype is an integer
-/// type.
+/// be less than 1, an array would have more than 2^63 - 1 elements, or dtype is an integer.
 Conv2dProblem validated(Conv2dProblem problem);
 
 /// One line: "1x6x768x512, 6 filters 6x6, pad 0, stride 1".

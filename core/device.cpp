@@ -35,9 +35,9 @@ class CpuDevice final : public Device {
   }
 
   void* allocate(std::size_t bytes) override {
-    return ::operator new (bytes, std::align_val_t{kAlignment});
+    return ::operator new(bytes, std::align_val_t{kAlignment});
   }
-  void release(void* memory) override { ::operator delete (memory, std::align_val_t{kAlignment}); }
+  void release(void* memory) override { ::operator delete(memory, std::align_val_t{kAlignment}); }
   void upload(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
   void download(void* to, const void* from, std::size_t bytes) override { copy(to, from, bytes); }
   CUstream_st* make_stream() override { return nullptr; }

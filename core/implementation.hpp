@@ -1,6 +1,5 @@
 /// @file implementation.hpp
-/// @brief The interface that every rung implements: its context, the problems it supports, and its
-/// functions.
+/// @brief The interface that every rung implements.
 #pragma once
 
 #include <cstddef>
@@ -65,18 +64,15 @@ template <class A>
 struct Implementation {
   using Problem = typename A::Problem;  ///< The problem type of the ladder.
 
-  /// Empty, or the reason why this rung does not support the problem. Null: it supports every valid
-  /// problem.
+  /// Empty, or the reason why a problem is not supported. Null: all valid problems are supported.
   Declined (*supports)(const Problem&) = nullptr;
   /// Workspace in bytes. Null: none.
   std::size_t (*workspace_bytes)(const Problem&) = nullptr;
   /// Computes all outputs. CUDA rungs may return before the device has finished. The caller owns
-  /// all arrays: host memory for a CPU rung, device memory for a CUDA rung; inputs are not
-  /// modified.
+  /// all arrays: host memory for a CPU rung, device memory for a CUDA rung. Inputs are not changed.
   void (*run)(const Problem&, const A&, const Context&) = nullptr;
-  /// Reads back data that `run` left for the host, after the device has finished: a `run` without a
-  /// wait can be recorded in a CUDA graph. @throws BadInput for errors that kernels have found.
-  /// Null: nothing to read.
+  /// Reads back the errors that kernels have found, after the device has finished: a `run` without
+  /// a wait can be recorded in a CUDA graph. @throws BadInput for an error. Null: nothing to read.
   void (*finish)(const Problem&, const A&, const Context&) = nullptr;
   /// The tile of outputs that a block computes. Null: the rung has no tiles.
   OutputTile (*tile)(const Problem&) = nullptr;
@@ -84,10 +80,8 @@ struct Implementation {
   /// on the problem only, not on the alignment of arrays. Null: there is one variant.
   std::string (*choice)(const Problem&) = nullptr;
 
-  /// Runs the rung in context.stream; without a context, in the caller's stream. The caller must
-  /// call finish(), if there is one.
-  /// @throws BadInput if a required array is missing, UnsupportedProblem if the rung does not
-  /// support the problem
+  /// Runs the rung in context.stream, by default the caller's stream. The caller calls finish().
+  /// @throws BadInput if an array is missing, UnsupportedProblem if the problem is not supported
   void operator()(const Problem& problem, const A& arrays,
                   const Context& context = {current_stream()}) const {
     require_complete(problem, arrays);
@@ -98,9 +92,8 @@ struct Implementation {
   }
 };
 
-/// The most blocks along an axis of the grid of a kernel with a grid-stride loop (see
-/// blocks_for()). Tests lower it, so that few blocks do the work of many, as if a grid would exceed
-/// CUDA's limits.
+/// The most blocks along an axis of the grid of a kernel with a grid-stride loop (blocks_for()).
+/// Tests lower it, so that few blocks do the work of many.
 inline std::int64_t max_strided_blocks = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace convladder

@@ -45,8 +45,8 @@ class Elements {
   Elements() = default;  ///< Null.
   /// Elements of a type that dtype_of() supports.
   template <class T>
-  requires(!std::is_void_v<T>) Elements(T* data)
-      : Elements(data, dtype_of<std::remove_const_t<T>>()) {}
+    requires(!std::is_void_v<T>)
+  Elements(T* data) : Elements(data, dtype_of<std::remove_const_t<T>>()) {}
   /// Elements of a type that is known only at run time.
   Elements(Void* data, DType dtype) : data_(data), dtype_(dtype) {}
 

@@ -56,15 +56,13 @@ struct LaunchConfig {
   std::source_location caller = std::source_location::current();
 };
 
-/// Shared memory that a block can use without opt-in, including the variables that its kernel
-/// declares.
+/// Shared memory that a block can use without opt-in, including declared variables.
 inline constexpr std::size_t kDefaultSharedBytes = 48 * 1024;
 /// The most with opt-in on compute capability 7.5, the oldest that is supported.
 inline constexpr std::size_t kMaxSharedBytes = 64 * 1024;
 
-inline constexpr std::int64_t kMaxGridX = 2147483647;  ///< Largest number of blocks along grid.x.
-inline constexpr std::int64_t kMaxGridYZ = 65535;      ///< Largest number of blocks along grid.y
-                                                       ///< and along grid.z.
+inline constexpr std::int64_t kMaxGridX = 2147483647;  ///< The most blocks along grid.x.
+inline constexpr std::int64_t kMaxGridYZ = 65535;      ///< The most along grid.y and grid.z.
 
 /// Bytes that a kernel declares as __shared__. The query takes microseconds, so it is made once per
 /// kernel.

@@ -475,7 +475,7 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_b
                                                  int row_bytes = 128) {
   return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
          std::uint64_t{1} << 16 | static_cast<std::uint64_t>(group_bytes >> 4) << 32 |
-         static_cast<std::uint64_t>(row_bytes == 128 ? 1
+         static_cast<std::uint64_t>(row_bytes == 128  ? 1
                                     : row_bytes == 64 ? 2
                                                       : 3)
              << 62;

@@ -31,9 +31,9 @@ struct TiledMap {
   std::array<std::int64_t, 4> extents;  ///< Of the array.
   std::array<std::int64_t, 4> strides;  ///< Strides in elements; [0] is 1, the others are multiples
                                         ///< of 16 bytes.
-  std::array<int, 4> box;     ///< Extents of a box; [0] is 128 bytes at most.
-  bool keeps_floats = false;  ///< Not rounded to TF32; required for stores.
-  int swizzle = 128;          ///< Bytes per row, of 64 or 128; box[0] is at most as long.
+  std::array<int, 4> box;               ///< Extents of a box; [0] is 128 bytes at most.
+  bool keeps_floats = false;            ///< Not rounded to TF32; required for stores.
+  int swizzle = 128;                    ///< Bytes per row, of 64 or 128; box[0] is at most as long.
 };
 
 /// An im2col map of an array [N][H][W][C].

@@ -35,8 +35,9 @@
 namespace convladder::cpu_reference::conv2d {
 namespace {
 
-constexpr int kM = 3, kN = 5;  ///< Outputs of a tile, which equal the taps of a piece; its products.
-constexpr int kPieces = 2;     ///< Pieces of a row of a filter.
+constexpr int kM = 3,
+              kN = 5;       ///< Outputs of a tile, which equal the taps of a piece; its products.
+constexpr int kPieces = 2;  ///< Pieces of a row of a filter.
 constexpr int kRowProducts = kPieces * kN;  ///< Transformed elements of a row of a filter.
 constexpr int kScale = 3;                   ///< The multiple of G that is used.
 constexpr int kMostTaps = 3 * kPieces;      ///< The largest extent along each axis.

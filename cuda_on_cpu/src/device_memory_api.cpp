@@ -131,7 +131,7 @@ cudaError_t allocate_host(void** pointer, std::size_t bytes, cudaMemoryType type
   if (pointer == nullptr) return remember(cudaErrorInvalidValue);
   *pointer = nullptr;
   if (bytes == 0) return cudaSuccess;
-  void* const block = ::operator new (bytes, std::align_val_t{kHostAlignment}, std::nothrow);
+  void* const block = ::operator new(bytes, std::align_val_t{kHostAlignment}, std::nothrow);
   if (block == nullptr) return remember(cudaErrorMemoryAllocation);
   std::memset(block, fill_byte(current_settings()), bytes);
   const DeviceArena::Lock lock(DeviceArena::instance());
@@ -149,7 +149,7 @@ cudaError_t free_host(void* pointer, cudaMemoryType type) {
                     "function, or has already been freed.");
   }
   host_memory().erase(found);
-  ::operator delete (pointer, std::align_val_t{kHostAlignment});
+  ::operator delete(pointer, std::align_val_t{kHostAlignment});
   return cudaSuccess;
 }
 

@@ -68,8 +68,7 @@ cudaError_t cudaPeekAtLastError() { return last_error; }
 const char* cudaGetErrorName(cudaError_t error) {
   switch (error) {
 #define CUDA_ON_CPU_ERROR(name, value, text) \
-  case name:                                 \
-    return #name;
+  case name: return #name;
 #include <cuda_on_cpu/errors.def>
 #undef CUDA_ON_CPU_ERROR
   }
@@ -79,8 +78,7 @@ const char* cudaGetErrorName(cudaError_t error) {
 const char* cudaGetErrorString(cudaError_t error) {
   switch (error) {
 #define CUDA_ON_CPU_ERROR(name, value, text) \
-  case name:                                 \
-    return text;
+  case name: return text;
 #include <cuda_on_cpu/errors.def>
 #undef CUDA_ON_CPU_ERROR
   }

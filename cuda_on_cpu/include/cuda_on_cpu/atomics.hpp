@@ -56,8 +56,8 @@ T atomicAdd(T* address, std::type_identity_t<T> value) {
   return std::atomic_ref<T>(*address).fetch_add(value, std::memory_order_relaxed);
 }
 template <class T>
-requires std::is_same_v<T, int> || std::is_same_v<T, unsigned> T
-atomicSub(T* address, std::type_identity_t<T> value) {
+  requires std::is_same_v<T, int> || std::is_same_v<T, unsigned>
+T atomicSub(T* address, std::type_identity_t<T> value) {
   CUDA_ON_CPU_ATOMIC(address);
   return std::atomic_ref<T>(*address).fetch_sub(value, std::memory_order_relaxed);
 }
@@ -72,14 +72,14 @@ T atomicMax(T* address, std::type_identity_t<T> value) {
   return detail::atomic_change(address, [=](T old) { return old < value ? value : old; });
 }
 template <class T>
-requires detail::AtomicInteger<T> || std::is_same_v<T, float> T
-atomicExch(T* address, std::type_identity_t<T> value) {
+  requires detail::AtomicInteger<T> || std::is_same_v<T, float>
+T atomicExch(T* address, std::type_identity_t<T> value) {
   CUDA_ON_CPU_ATOMIC(address);
   return std::atomic_ref<T>(*address).exchange(value, std::memory_order_relaxed);
 }
 template <class T>
-requires detail::AtomicInteger<T> || std::is_same_v<T, unsigned short> T
-atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
+  requires detail::AtomicInteger<T> || std::is_same_v<T, unsigned short>
+T atomicCAS(T* address, std::type_identity_t<T> compare, std::type_identity_t<T> value) {
   CUDA_ON_CPU_ATOMIC(address);
   std::atomic_ref<T>(*address).compare_exchange_strong(compare, value, std::memory_order_relaxed);
   return compare;

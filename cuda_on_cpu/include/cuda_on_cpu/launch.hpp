@@ -59,8 +59,7 @@ cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid, dim3 block, v
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     return detail::launch_with(config, kernel,
                                std::tuple<Params...>(*static_cast<Params*>(args[i])...));
-  }
-  (std::index_sequence_for<Params...>{});
+  }(std::index_sequence_for<Params...>{});
 }
 
 /// Like cudaLaunchKernel, with the whole grid resident at once.
@@ -74,8 +73,7 @@ cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 grid, di
   return [&]<std::size_t... i>(std::index_sequence<i...>) {
     return detail::launch_with(config, kernel,
                                std::tuple<Params...>(*static_cast<Params*>(args[i])...));
-  }
-  (std::index_sequence_for<Params...>{});
+  }(std::index_sequence_for<Params...>{});
 }
 
 template <class... Params>

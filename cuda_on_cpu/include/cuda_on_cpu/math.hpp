@@ -25,7 +25,7 @@ concept Arithmetic = std::is_arithmetic_v<A> && std::is_arithmetic_v<B>;
 /// min and max of mixed arithmetic types; if one operand is a NaN, the other is returned, as in
 /// CUDA.
 template <class A, class B>
-requires detail::Arithmetic<A, B>
+  requires detail::Arithmetic<A, B>
 constexpr detail::Common<A, B> min(A a, B b) {
   using T = detail::Common<A, B>;
   const T x = static_cast<T>(a), y = static_cast<T>(b);
@@ -35,7 +35,7 @@ constexpr detail::Common<A, B> min(A a, B b) {
   return y < x ? y : x;
 }
 template <class A, class B>
-requires detail::Arithmetic<A, B>
+  requires detail::Arithmetic<A, B>
 constexpr detail::Common<A, B> max(A a, B b) {
   using T = detail::Common<A, B>;
   const T x = static_cast<T>(a), y = static_cast<T>(b);
