@@ -125,7 +125,7 @@ def rung_named(rungs, name):
     if not found:
         found = [rung for rung in rungs for old in rung["was"] if old == name or old.endswith("/" + name)]
         if len(found) == 1:
-            print(f"rung = {name}: it is called {found[0]['rung']} now", file=sys.stderr)
+            print(f"rung = {name}: the present name is {found[0]['rung']}", file=sys.stderr)
     if len(found) != 1:
         which = ", ".join(rung["rung"] for rung in found) or "no rung"
         raise Trouble(f"rung = {name}: {which} is called so (./ladder list)")
