@@ -33,7 +33,7 @@ std::int64_t parse_whole(const std::string& parameter, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = end == text.data() + text.size() && !text.empty();
   require(error != std::errc::result_out_of_range || !whole, parameter, text, "is too large");
-  require(error == std::errc() && whole, parameter, text, "is not a whole number");
+  require(error == std::errc() && whole, parameter, text, "is not an integer");
   return value;
 }
 

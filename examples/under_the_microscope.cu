@@ -1,4 +1,4 @@
-// A kernel under the microscope: what its warp asks of memory, seen without a GPU.
+// A kernel under the microscope: the memory requests of its warp, counted without a GPU.
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -17,8 +17,8 @@ bool winograd_takes(const Conv2dProblem& conv, WinogradTile tile);
 
 /// The room that exact data leave for it, see headroom(). F(4 x 4, 3 x 3) adds products of
 /// transformed numbers: nine times the output, up to 144 times as much in between, with six
-/// fraction bits; F(3 x 3, 4 x 4) needs less, and so do the tiles over other points, whose factor
-/// is divided by after each half of the transform. Random signs cancel most of it: with data that
+/// fraction bits; F(3 x 3, 4 x 4) needs less, and so do the tiles over other points, which divide
+/// by their factor after each half of the transform. Random signs cancel most of it: with data that
 /// leave 64 times the room of a plain sum, 2^24 is six standard deviations away or more.
 std::int64_t winograd_headroom(const Conv2dProblem& conv);
 

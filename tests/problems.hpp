@@ -44,7 +44,7 @@ struct TestProblem {
   /// these run on it; empty: all do.
   std::vector<std::string> rungs = {};
   bool exact_only =
-      false;  ///< One of many that differ in where tiles end, which whole numbers show.
+      false;  ///< One of many that differ in their tile borders; integers suffice.
 };
 
 /// Whether a rung is to run on the problem.

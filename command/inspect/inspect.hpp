@@ -33,7 +33,7 @@ struct Inspection {
   std::map<std::string, InspectedArray> arrays;  ///< of the rung's inputs
   cuda_on_cpu::microscope::Report seen;
   /// Reads of unwritten memory on which the result does not depend: such memory holds NaNs, and the
-  /// rung agrees nevertheless. (seen.unwritten lists the reads on which it may depend.)
+  /// rung agrees anyway. (seen.unwritten lists the reads on which it may depend.)
   std::vector<cuda_on_cpu::microscope::Unwritten> unused;
 
   /// True if the rung agrees, and no race or unwritten read was found that could change the result

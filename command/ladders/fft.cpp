@@ -73,7 +73,7 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
     const bool has_parts = !problem.is_real() || is_to_real(problem);
     if (has_parts && shape.back() != 2) {
       throw BadInput(text(
-          source, ": the last axis must have 2 numbers, the real and the imaginary part",
+          source, ": the last axis must have 2 numbers, a real and an imaginary part",
           shape.size() == 3 && !problem.is_real() ? "; --input real accepts planes of real points"
                                                   : ""));
     }

@@ -14,7 +14,7 @@
 namespace convladder::BACKEND {
 
 /// This thread's index in a one-dimensional grid.
-/// @tparam kThreads  threads per block, if the kernel knows them
+/// @tparam kThreads  threads per block, if known at compile time
 template <unsigned kThreads = 0>
 __device__ inline std::int64_t thread_of_grid() {
   if constexpr (kThreads > 0) return std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
@@ -56,7 +56,7 @@ struct GridStride {
 ///     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
 ///          i += std::int64_t{gridDim.x} * blockDim.x)
 ///
-/// @tparam kThreads  threads per block, if the kernel knows them
+/// @tparam kThreads  threads per block, if known at compile time
 template <unsigned kThreads = 0>
 __device__ inline GridStride<kThreads> grid_stride(std::int64_t count) {
   return {threads_of_grid<kThreads>(), thread_of_grid<kThreads>(), count};

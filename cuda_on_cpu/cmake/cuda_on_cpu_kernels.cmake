@@ -9,7 +9,7 @@
 #
 # Marker objects between the kernels' objects separate the static shared memory of one file from that of the next (see
 # static_shared.hpp). The objects must therefore be linked in this order: not through a static library, and not with
-# link-time optimization. Each .cu file is compiled through a one-line .cpp file that includes it, so that its
+# link-time optimisation. Each .cu file is compiled through a one-line .cpp file that includes it, so that its
 # language here does not conflict with another target that nvcc compiles. RUNTIME names another build of the library
 # than `cuda_on_cpu`, such as one with sanitizers.
 #

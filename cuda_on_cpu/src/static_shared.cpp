@@ -66,7 +66,7 @@ Range* find_range(const void* address) {
 [[noreturn]] void end_process(const char* what) {
   std::fprintf(stderr,
                "cuda_on_cpu: %s. Compile the kernels with cuda_on_cpu_add_kernels() and link that "
-               "object library itself, without link-time optimization.\n",
+               "object library itself, without link-time optimisation.\n",
                what);
   std::_Exit(EXIT_FAILURE);
 }

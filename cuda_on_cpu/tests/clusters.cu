@@ -51,7 +51,7 @@ __global__ void misuse_cluster(ClusterMisuse how) {
     ptx::mbarrier_arrive_cluster(there);  // [arrives there]
   }
   if (how == ClusterMisuse::in_vain && rank == 0 && !first) {
-    ptx::mbarrier_wait(&barrier, 0);  // [waits in vain]
+    ptx::mbarrier_wait(&barrier, 0);  // [waits forever]
   }
   if (rank == 1 && how != ClusterMisuse::early_arrival) ptx::mbarrier_wait(&barrier, 0);
   ptx::barrier_cluster_arrive();

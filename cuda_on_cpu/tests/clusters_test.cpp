@@ -201,7 +201,7 @@ TEST_CASE("misuse of a cluster's barriers is an error that names the location") 
     CHECK(launch_in_clusters(2, misuse_cluster, {4, 32}, ClusterMisuse::rank_outside) ==
           cudaErrorLaunchFailure);
     CHECK(report_names("calls mapa", "block 2 of a cluster that has 2"));
-    CHECK(fails_at(ClusterMisuse::in_vain, "waits in vain", "deadlock"));
+    CHECK(fails_at(ClusterMisuse::in_vain, "waits forever", "deadlock"));
     CHECK(report_names(place_of("clusters.cu", "last meeting"), "In the same cluster, block"));
   }
 }

@@ -42,7 +42,7 @@ __global__ void wait_in_vain(int arrivals) {
   if (threadIdx.x > 0) {
     ptx::mbarrier_arrive(&barrier);
   } else {
-    ptx::mbarrier_wait(&barrier, 0);  // [in vain]
+    ptx::mbarrier_wait(&barrier, 0);  // [endless wait]
   }
 }
 

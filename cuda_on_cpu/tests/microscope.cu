@@ -82,7 +82,7 @@ __global__ void probe(const int* table, int* to) {
 /// Defined after the kernel that calls it, so that its code is placed there, too.
 __device__ int place_of(const int* table, int from);
 
-/// Odd lanes skip the body in every iteration: all lanes store together nevertheless.
+/// Odd lanes skip the body in every iteration: all lanes still store together.
 __global__ void look_up(const int* table, int* to) {
   for (int i = 0; i < 4; ++i) {
     const int place =

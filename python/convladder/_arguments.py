@@ -48,7 +48,7 @@ class as_called:
 
 # --- Numbers
 
-def integer(name, value, rule="it must be a whole number"):
+def integer(name, value, rule="it must be an integer"):
     """An int32 integer. @raises BadInput"""
     try:
         if isinstance(value, (bool, numpy.bool_)):
@@ -73,7 +73,7 @@ def each(name, value, count):
     """`count` integers, from one number or from `count` numbers. @raises BadInput"""
     if type(value) is int and -_MOST <= value <= _MOST:
         return [value] * count
-    rule = "it must be a whole number" + (f", or {count} of them" if count > 1 else "")
+    rule = "it must be an integer" + (f", or {count} of them" if count > 1 else "")
     items = _items(value)
     if items is None:
         return [integer(name, value, rule)] * count
@@ -84,7 +84,7 @@ def each(name, value, count):
 
 def integers(name, value, counts):
     """A list of integers whose length is one of `counts`. @raises BadInput"""
-    rule = f"it must be a list of {' or '.join(map(str, counts))} whole numbers"
+    rule = f"it must be a list of {' or '.join(map(str, counts))} integers"
     items = _items(value)
     if items is None or len(items) not in counts:
         raise refused(name, value, rule)

@@ -1306,7 +1306,7 @@ class WrongValues(unittest.TestCase):
                 self.assertIn(words, str(caught.exception))
         options = examples()["sparse_max_pool_dgrad"]
         for value, words in ((77, "argmax = 77: argmax[m=1, c=2] must be an input row, 0 to 3"),
-                             (0, "argmax[m=1, c=2] must be one of the input rows that its output row meets")):
+                             (0, "argmax[m=1, c=2] must be one of the input rows of its output row")):
             argmax = options["argmax"].copy()
             argmax[1, 2] = value
             with self.assertRaises(convladder.BadInput) as caught:

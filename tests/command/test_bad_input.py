@@ -131,7 +131,7 @@ class BadNumbers(ProgramTest):
                 x = x.copy()
                 x[place] = value
                 for more in ([], ["--data", "integer"], ["--backend", "cpu"]):
-                    self.refuse("fft", "x", x, "--ring", "mersenne", *words, *more, says=["x = ", "whole number", "2^24", str(place[-1])])
+                    self.refuse("fft", "x", x, "--ring", "mersenne", *words, *more, says=["x = ", "an integer", "2^24", str(place[-1])])
         lines[:] = self.rng.integers(-2**24, 2**24, lines.shape, endpoint=True)
         lines[0, 0], lines[1, 7] = 2.0**24, -2.0**24
         self.agree("compare", "fft", "--ring", "mersenne", "--x", self.write("x.npy", lines))

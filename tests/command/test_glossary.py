@@ -1,5 +1,5 @@
 """Tests of docs/link_terms.py, docs/extend_search.py and tools/check_words.py: links to the glossary, what the search finds,
-and words that nobody explains."""
+and words without an explanation."""
 import pathlib
 import sys
 import tempfile

@@ -133,7 +133,7 @@ class Ladder(unittest.TestCase):
                 own = [line for line in whole.splitlines() if line.startswith(f"  ./ladder {words[0]} ")]
                 self.assertEqual([line for line in self.out.splitlines() if line.startswith("  ./ladder ")] == own, own != [])
                 self.assertEqual(self.out == whole, own == [])
-        self.assertEqual(list((self.folder / "state").iterdir()), [])  # nobody was called
+        self.assertEqual(list((self.folder / "state").iterdir()), [])  # no program was called
         # What is there says more.
         self.add("build/cpu/command/convladder", 'echo "all options of $*"')
         self.assertEqual(self.status("compare", "gemm", "--help"), 0)

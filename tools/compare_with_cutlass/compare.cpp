@@ -69,7 +69,7 @@ std::vector<Place> theirs(dim3 grid, GemmCoord tiles, const Offset& offset) {
   return places;
 }
 
-/// The offset as CUTLASS's kernels ask for it.
+/// The offset as computed by CUTLASS's kernels.
 template <class Functor>
 GemmCoord usual_offset(GemmCoord tiles) {
   if constexpr (requires { Functor::get_tile_offset(0); }) {
