@@ -189,13 +189,15 @@ TEST_CASE("comparison distinguishes float products from products rounded or trun
   CHECK_FALSE(agrees([](float value) { return cut_to_tf32(value, true); }));
 }
 
-TEST_CASE("comparison allows fp8 accumulators the error of 128 products on tensor cores, and no more") {
+TEST_CASE(
+    "comparison allows fp8 accumulators the error of 128 products on tensor cores, and no more") {
   const GemmProblem gemm =
       validated(GemmProblem{.M = 4, .N = 20, .K = 4096, .dtype = DType::f8, .scale_a = 0.1f});
   const Comparison comparison(ladder("gemm"), gemm, Data::positive, 3);
   const auto a = rounded_to(comparison.inputs().at("a"), DType::f32),
              b = rounded_to(comparison.inputs().at("b"), DType::f32);
-  // Sums of 32 products, truncated after 13 fraction bits; after that many products they are promoted to float.
+  // Sums of 32 products, truncated after 13 fraction bits; after that many products they are
+  // promoted to float.
   const auto agrees = [&](std::size_t together) {
     Array c(DType::f32, {gemm.M, gemm.N});
     for (std::size_t i = 0; i < 4 * 20; ++i) {
@@ -216,7 +218,8 @@ TEST_CASE("comparison allows fp8 accumulators the error of 128 products on tenso
   CHECK_FALSE(agrees(4096));
 }
 
-TEST_CASE("comparison distinguishes operands rounded to TF32 from truncated ones, with positive data") {
+TEST_CASE(
+    "comparison distinguishes operands rounded to TF32 from truncated ones, with positive data") {
   const GemmProblem gemm =
       validated(GemmProblem{.M = 5, .N = 40, .K = 300, .precision = Precision::tf32});
   const auto agrees = [&](Data data, bool round) {

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a visitor would stumble over on the built pages: links and anchors that lead nowhere, pictures without a text,
-pages that are too large.
+"""Checks the built pages: link targets and anchors, alternative texts of pictures, page sizes.
 
     check_site.py HTML      the folder that ./ladder docs wrote
 
 Prints each finding as PAGE: WHAT, and how many pages and links there are. The status is 1 if there is a finding. Links to other
 sites are counted, and not followed.
+
 """
 import collections
 import html.parser
@@ -62,7 +62,7 @@ def findings_of(site):
             target = posixpath.normpath(folder / path) if path else name
             anchor = urllib.parse.unquote(url.fragment)
             if target not in files:
-                findings.append((name, f"a link to {link}, which is not there"))
+                findings.append((name, f"a link to {link}, which does not exist"))
             elif anchor and target in pages and anchor not in pages[target].anchors | DOXYGENS_OWN:
                 findings.append((name, f"a link to {link}: {target} has no such anchor"))
     site_bytes = sum(files.values())

@@ -43,8 +43,8 @@ TEST_CASE(
     cuda_on_cpu::control::set_thread_order(order, 5);
     CHECK(launch(wait_in_vain, {2, 32}, 33) == cudaErrorLaunchFailure);
     CHECK(report_names("Kernel wait_in_vain", "deadlock: thread (0,0,0)",
-                       place_of("mbarriers.cu", "endless wait"), place_of("mbarriers.cu", "initialized"),
-                       "lacks 2 of 33 arrivals"));
+                       place_of("mbarriers.cu", "endless wait"),
+                       place_of("mbarriers.cu", "initialized"), "lacks 2 of 33 arrivals"));
   }
   CHECK(launch(wait_in_vain, {1, 32}, 31) == cudaSuccess);  // no state is left behind
 }

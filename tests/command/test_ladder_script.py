@@ -153,7 +153,7 @@ class Ladder(unittest.TestCase):
         folders = [self.folder, *(path for path in self.folder.rglob("*") if path.is_dir() and path.name != "state")]
         user = None
         if os.geteuid() == 0:
-            user = 65534  # nobody
+            user = 65534  # an unprivileged user
         else:
             for path in folders:
                 path.chmod(0o555)
@@ -174,7 +174,7 @@ class Ladder(unittest.TestCase):
                         path.chmod(0o755)
                     (self.folder / "cuda_naive/gemm").mkdir(exist_ok=True)
                 self.assertEqual(self.status(*command, user=user), 3, self.errors)
-                self.assertIn("you may not write to", self.errors)
+                self.assertIn("no permission to write to", self.errors)
                 self.assertFalse((self.folder / "state/arguments").exists())
 
     def test_a_python_environment_that_is_gone(self):

@@ -451,8 +451,7 @@ std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOp
          const Array y = first_cpu_rung("fft", options)(form, {{"x", array_with(form, x)}}).at("y");
          same(p, y_of(p, x), points_in(y, false));
        }},
-      {"a transposed plane",
-       [](const FftProblem& p) { return p.has_planes() && !p.is_real(); },
+      {"a transposed plane", [](const FftProblem& p) { return p.has_planes() && !p.is_real(); },
        [=](const FftProblem& p) {
          FftProblem turned = p;
          std::swap(turned.H, turned.L);
