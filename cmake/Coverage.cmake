@@ -1,5 +1,5 @@
-# Counters in the rungs' code, and in nothing else (./ladder check coverage): link `rung_coverage` privately.
-# A program adds what it counted to the files in profiles/, whoever runs it.
+# Counters in the rungs' code only (./ladder check coverage): link `rung_coverage` privately. A program adds its
+# counts to the files in profiles/, whoever runs it.
 add_library(rung_coverage INTERFACE)
 if(NOT CONVLADDER_COVERAGE)
   return()
@@ -10,7 +10,7 @@ endif()
 target_compile_options(rung_coverage INTERFACE
   # %m: a pool of files, into which each run of a program is merged.
   -fprofile-instr-generate=${CMAKE_BINARY_DIR}/profiles/%2m.profraw -fcoverage-mapping
-  # Blocks run on several OS threads. A lost count would do more than miss one: clang counts only what it
-  # must, and subtracts for the rest.
+  # Blocks run on several OS threads. Lost counts would cause wrong results: clang counts only a subset of the regions
+  # and subtracts to obtain the others.
   -fprofile-update=atomic)
 add_link_options(-fprofile-instr-generate)

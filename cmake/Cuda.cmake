@@ -1,5 +1,5 @@
-# Finds nvcc, enables CUDA as a language, and sets CONVLADDER_HAVE_NVCC.
-# Without nvcc 12 or newer the kernels run on the CPU alone, which the summary says loudly.
+# Finds nvcc, enables CUDA as a language, and sets CONVLADDER_HAVE_NVCC. Without nvcc 12 or newer, kernels run on the
+# CPU only, which the summary reports.
 
 set(CONVLADDER_HAVE_NVCC OFF)
 if(CONVLADDER_CUDA STREQUAL "OFF")
@@ -7,7 +7,7 @@ if(CONVLADDER_CUDA STREQUAL "OFF")
   return()
 endif()
 
-# check_language() looks only on the PATH, where most installations have not put nvcc.
+# check_language() searches only the PATH, where most installations do not put nvcc.
 if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   find_program(CONVLADDER_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME
                PATHS /usr/local/cuda /opt/cuda PATH_SUFFIXES bin)
@@ -54,7 +54,7 @@ if(NOT CONVLADDER_HAVE_NVCC)
   return()
 endif()
 
-# CMake 3.25.0 and 3.25.1 (Debian 12) do not know nvcc's C++20 flag; 3.25.2 does.
+# CMake 3.25.0 and 3.25.1 (Debian 12) do not support nvcc's C++20 flag; 3.25.2 does.
 if(CMAKE_VERSION VERSION_LESS 3.25.2)
   set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION "-std=c++20")
   set(CMAKE_CUDA20_EXTENSION_COMPILE_OPTION "-std=c++20")

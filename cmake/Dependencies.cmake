@@ -1,5 +1,5 @@
-# Libraries: the system's packages first (Debian and Ubuntu have them all), else a download. Each is pinned by a hash: of
-# its archive, or of a commit, whose version stands behind it.
+# Libraries: the system's packages if available (Debian and Ubuntu have all of them), otherwise a download. Each
+# download is pinned by a hash of its archive or by a commit, followed by its version.
 include(FetchContent)
 
 if(CONVLADDER_STATIC)
@@ -11,7 +11,7 @@ endif()
 
 find_package(Threads REQUIRED)
 
-# Unversioned: Debian's 3.4.0 refuses version ranges across majors, newer ones refuse a plain 3.4.
+# Unversioned: Debian's 3.4.0 rejects version ranges across major versions, newer ones reject a plain 3.4.
 find_package(Eigen3 CONFIG QUIET)
 if(NOT Eigen3_FOUND OR Eigen3_VERSION VERSION_LESS 3.4)
   # Only its headers: Eigen's own CMake project would add its tests.
@@ -49,19 +49,18 @@ if(NOT PNG_FOUND)
   add_library(PNG::PNG ALIAS png_static)
 endif()
 
-# Pictures. Cairo has no CMake project to download: without it, and in static programs, nothing is
-# drawn, and all else is the same.
+# Pictures. Cairo has no CMake project to download: without it, and in static programs, no pictures are drawn.
 find_package(PkgConfig QUIET)
 if(PkgConfig_FOUND AND NOT CONVLADDER_STATIC)
   pkg_check_modules(Cairo IMPORTED_TARGET cairo-svg)
-  pkg_check_modules(TurboJPEG IMPORTED_TARGET libturbojpeg)  # photographs as JPEG and BMP; without, as PNG alone
+  pkg_check_modules(TurboJPEG IMPORTED_TARGET libturbojpeg)  # photographs as JPEG and BMP; without it, as PNG only
 endif()
 if(NOT TARGET PkgConfig::Cairo)
   message(STATUS "Pictures: no Cairo (libcairo2-dev, pkg-config); nothing will be drawn")
 endif()
 
 if(BUILD_TESTING OR NOT DEFINED BUILD_TESTING)
-  # 2.4.12 is the first that CMake 4 configures.
+  # 2.4.12 is the first version that CMake 4 configures.
   FetchContent_Declare(doctest GIT_REPOSITORY https://github.com/doctest/doctest.git GIT_TAG 1da23a3e8119ec5cce4f9388e91b065e20bf06f5  # v2.4.12
                        FIND_PACKAGE_ARGS CONFIG)
   FetchContent_MakeAvailable(doctest)

@@ -19,7 +19,7 @@ function(convladder_component name)
   add_library(convladder_${name} INTERFACE)
   target_link_libraries(convladder_${name} INTERFACE core ${ARGN})
   set_target_properties(convladder_${name} PROPERTIES EXPORT_NAME ${name})
-  add_library(ConvLadder::${name} ALIAS convladder_${name})  # as a part of a larger project
+  add_library(ConvLadder::${name} ALIAS convladder_${name})  # if this is part of a larger project
   set(installed ${installed} ${ARGN} convladder_${name} PARENT_SCOPE)
   set(components ${components} ${name} PARENT_SCOPE)
 endfunction()
@@ -41,7 +41,7 @@ else()
     list(APPEND cpu_objects $<TARGET_OBJECTS:${target}_objects>)
   endforeach()
   add_library(rungs_cpu STATIC ${cpu_objects})
-  target_link_libraries(rungs_cpu PUBLIC core)  # and so comes before it where a program is linked
+  target_link_libraries(rungs_cpu PUBLIC core)  # and therefore precedes it on the linker's command line
   convladder_component(cpu rungs_cpu)
   if(CONVLADDER_HAVE_NVCC)
     convladder_component(cuda kernels_gpu)
@@ -57,8 +57,8 @@ write_basic_package_version_file(ConvLadderConfigVersion.cmake COMPATIBILITY Sam
 install(FILES ${PROJECT_BINARY_DIR}/ConvLadderConfig.cmake
               ${PROJECT_BINARY_DIR}/ConvLadderConfigVersion.cmake DESTINATION ${config_dir})
 
-# A program says #include <convladder/conv2d.hpp>. Headers include one another by their paths from the folder
-# `include`, so that no file of a program's own, such as core/types.hpp, comes in their place.
+# A program includes <convladder/conv2d.hpp>. Headers include one another by their paths from the folder `include`, so
+# that a program's own file such as core/types.hpp is not found instead.
 set(include_dir ${CMAKE_INSTALL_INCLUDEDIR}/convladder)
 file(GLOB headers RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS core/*.hpp ladders/*.hpp)
 list(REMOVE_ITEM headers ladders/ladders.hpp ladders/earlier_rungs.hpp ladders/rows.hpp ladders/rung_libraries.hpp ladders/tables.hpp)

@@ -1,24 +1,23 @@
-# The rungs. Each folder of them, such as cuda_optimized/conv2d, is a library of objects; the target
-# `rungs` brings them all into a program. Files are found by their place, so that a new rung needs no
-# edit here.
+# The rungs. Each folder of rungs, such as cuda_optimized/conv2d, is a library of objects; the target `rungs` links
+# all of them into a program. Files are found by their location, so that a new rung needs no edit here.
 #
-# With BUILD_SHARED_LIBS each folder is a shared library, which a program opens when it first calls one
-# of its rungs (ladders/rung_libraries.hpp): an edit compiles one file and links one small library, and
-# a program can begin while the rest is being built. Otherwise programs are linked with all of them.
+# With BUILD_SHARED_LIBS each folder is a shared library, which a program opens at the first call of one of its rungs
+# (ladders/rung_libraries.hpp): an edit compiles one file and links one small library, and a program can start while
+# the rest is being built. Otherwise programs are linked with all of them.
 add_library(rungs INTERFACE)
-add_custom_target(rung_libraries ALL)  # what a program that calls any rung needs beside itself
+add_custom_target(rung_libraries ALL)  # libraries that every program with rungs needs
 
-# What most kernels' files include takes most of the time to compile them. (nvcc compiles the files
-# without, and so sees that each includes what it needs.)
+# The headers that most kernels' files include take most of their compile time. (nvcc compiles the files without a
+# precompiled header, and thus verifies that each includes what it needs.)
 set(kernel_headers ${PROJECT_SOURCE_DIR}/core/implementation.hpp ${PROJECT_SOURCE_DIR}/core/cuda/launch.hpp)
 
-# The kernels that others are made of, compiled for cuda_on_cpu.
+# The kernels that other rungs contain, compiled for cuda_on_cpu.
 file(GLOB core_kernels CONFIGURE_DEPENDS core/cuda/*.cu)
 cuda_on_cpu_add_kernels(core_kernels_emulated ${core_kernels})
 target_include_directories(core_kernels_emulated PUBLIC ${PROJECT_SOURCE_DIR})
 target_link_libraries(core_kernels_emulated PRIVATE warnings kernel_warnings kernel_code rung_coverage)
 target_precompile_headers(core_kernels_emulated PRIVATE ${kernel_headers})
-# As objects, in their order: see cuda_on_cpu_add_kernels(). CMake counts a precompiled header among them.
+# As objects, in their order: see cuda_on_cpu_add_kernels(). CMake lists a precompiled header among them.
 set(core_kernels_objects $<FILTER:$<TARGET_OBJECTS:core_kernels_emulated>,EXCLUDE,cmake_pch>)
 if(BUILD_SHARED_LIBS)
   target_sources(core PRIVATE ${core_kernels_objects})
@@ -27,9 +26,9 @@ else()
   target_link_libraries(rungs INTERFACE ${core_kernels_objects})
 endif()
 
-# calls_<folder>: the folders whose files define functions that its rungs call. Such a file has a header of
-# its name. With BUILD_SHARED_LIBS they are a library of their own, rungs_<folder>_called: so a comparison
-# of one ladder need not build all others that some of its rungs are made of.
+# calls_<folder>: the folders whose files define functions that its rungs call. Such a file has a header with its
+# name. With BUILD_SHARED_LIBS they are a separate library, rungs_<folder>_called, so that a comparison of one ladder
+# does not build the other ladders that its rungs call.
 set(calls_cpu_reference/conv2d cpu_reference/gemm cpu_reference/im2col)
 set(calls_cpu_reference/conv2d_dgrad cpu_reference/col2im cpu_reference/gemm)
 set(calls_cpu_reference/conv2d_wgrad cpu_reference/gemm cpu_reference/im2col)
@@ -86,8 +85,8 @@ function(add_rungs target folder)
       endif()
       target_link_libraries(${target} PRIVATE ${called_target})
     endforeach()
-    if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # whose functions the program brings
-      target_link_options(${target} PRIVATE LINKER:-z,defs)  # or a call beyond `calls_` fails too late
+    if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize")  # whose functions the program provides
+      target_link_options(${target} PRIVATE LINKER:-z,defs)  # otherwise a call beyond `calls_` would fail too late
     endif()
     add_dependencies(rung_libraries ${target})
   else()
@@ -132,7 +131,7 @@ foreach(folder IN LISTS rung_folders)
   if(folder IN_LIST split_folders)
     add_rungs(${target}_called ${folder} ${called_sources_${folder}})
     target_link_libraries(${target} PRIVATE ${target}_called)
-    target_link_options(${target} PRIVATE LINKER:--no-as-needed)  # rungs are looked for there, too
+    target_link_options(${target} PRIVATE LINKER:--no-as-needed)  # rungs are searched there, too
     list(APPEND rung_targets ${target}_called)
   endif()
 endforeach()

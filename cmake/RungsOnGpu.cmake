@@ -1,10 +1,10 @@
 # The rungs once more, compiled by nvcc for GPUs.
 file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*.cu cuda_optimized/*.cu)
 
-# wgmma belongs to the architecture sm_90a, which nvcc compiles only when asked for it by name, and
-# which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted: those that
-# gemm/shared/wgmma_tile.cuh reaches, which says why a device has none.
-function(convladder_reaches out header file)  # whether `file` includes it, by whatever way
+# wgmma requires the architecture sm_90a, which nvcc compiles only when named explicitly, and which no other GPU runs.
+# Files that use it are compiled for sm_90a only where sm_90 is requested: those that include
+# gemm/shared/wgmma_tile.cuh, directly or indirectly; it gives the reason why a device does not support it.
+function(convladder_reaches out header file)  # whether `file` includes it, directly or indirectly
   get_property(reached GLOBAL PROPERTY "${header} reaches ${file}")
   if("${reached}" STREQUAL "")
     set(reached FALSE)
@@ -51,11 +51,10 @@ target_compile_definitions(core PUBLIC CONVLADDER_HAVE_NVCC)
 target_link_libraries(core INTERFACE kernels_gpu)  # core/device.cpp asks core/cuda/device.cu
 target_link_libraries(rungs INTERFACE kernels_gpu)
 
-# What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which nobody runs.
-# For one architecture, or few, hardly optimised, without the host's half (which g++ compiles against
-# cuda_on_cpu), a file takes a third of the time; and most of that goes into what it includes. So a unit
-# holds one file of each ladder: two of one ladder would clash in its namespace. The preset
-# `cuda` builds the whole, each file for itself.
+# What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which is not run. For one or
+# few architectures, with little optimisation and without the host code (which g++ compiles against cuda_on_cpu), a
+# file takes a third of the time, most of it for its includes. So a unit contains one file of each ladder: two of one
+# ladder would conflict in its namespace. The preset `cuda` builds everything, each file separately.
 set(CONVLADDER_GPU_CODE all CACHE STRING "The kernel files, without suffix, of which the target gpu_code makes device code; or all")
 set(CONVLADDER_GPU_CODE_ALSO "" CACHE STRING "Further architectures of gpu_code, such as sm_75;sm_120")
 set(CONVLADDER_GPU_CODE_SAMPLE "" CACHE STRING "Architectures for which gpu_code also compiles a sample of the kernel files")
@@ -118,7 +117,7 @@ function(add_gpu_code target architecture)
       set(cubin ${name}.${each}.cubin)
       set(quiet)
       if(NOT each STREQUAL architecture)
-        set(quiet ,-w)  # of launch bounds, which are for the other one, ptxas says what it ignores
+        set(quiet ,-w)  # ptxas warns about launch bounds that it ignores, which are meant for the other architecture
       endif()
       add_custom_command(
         OUTPUT ${cubin}

@@ -4,7 +4,7 @@ target_compile_options(warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow -Wconversion>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wshadow -Xcudafe=--display_error_number>
   $<$<COMPILE_LANGUAGE:CUDA>:-lineinfo>
-  # g++ 12 sees overlapping copies in std::string's operator+ where there are none (GCC bug 105651).
+  # g++ 12 reports overlapping copies in std::string's operator+ where there are none (GCC bug 105651).
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
 if(CONVLADDER_WARNINGS_AS_ERRORS)
   target_compile_options(warnings INTERFACE
@@ -12,11 +12,11 @@ if(CONVLADDER_WARNINGS_AS_ERRORS)
     $<$<COMPILE_LANGUAGE:CUDA>:-Werror=all-warnings>)
 endif()
 
-# For kernels, behind `warnings`: clang's -Wconversion includes conversions to unsigned, of which nvcc and
-# g++ say nothing there.
+# For kernels, after `warnings`: clang's -Wconversion includes conversions to unsigned, about which nvcc and g++ do
+# not warn.
 add_library(kernel_warnings INTERFACE)
-# Nor on `|` between two calls, where a kernel makes both on purpose, nor on pragmas that are nvcc's.
-# (SHELL, since CMake drops an option that stood before -Wall already.)
+# No warnings for `|` between two calls, where a kernel deliberately makes both, or for nvcc's pragmas. (SHELL,
+# because CMake drops an option that occurred before -Wall.)
 target_compile_options(
   kernel_warnings
   INTERFACE "$<$<CXX_COMPILER_ID:Clang>:-Wno-sign-conversion;SHELL:-Wno-unknown-pragmas;-Wno-bitwise-instead-of-logical>")

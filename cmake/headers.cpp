@@ -1,1 +1,1 @@
-// Nothing: the target of this file owns a precompiled header, which others reuse.
+// Empty: the target of this file owns a precompiled header, which other targets reuse.

@@ -33,7 +33,7 @@ bool asked_for(const std::vector<std::string>& words, const std::string& word) {
   return words.empty() || std::find(words.begin(), words.end(), word) != words.end();
 }
 
-/// The problems and CUDA rungs that the options choose. @throws BadInput
+/// The problems and CUDA rungs that the options select. @throws BadInput
 std::vector<Plan> chosen(const Options& options) {
   std::vector<const Ladder*> ladders;
   std::vector<std::string> with_problems, ids;
@@ -52,7 +52,7 @@ std::vector<Plan> chosen(const Options& options) {
   }
   for (const std::string& id : options.benchmarks) {
     if (std::find(ids.begin(), ids.end(), id) != ids.end()) continue;
-    throw BadInput(text("problem = ", id, ": is no benchmark problem",
+    throw BadInput(text("problem = ", id, ": is not a benchmark problem",
                         options.ladder ? " of the ladder " + *options.ladder : "",
                         "\nnearest: ", nearest(id, ids)));
   }
@@ -68,7 +68,7 @@ std::vector<Plan> chosen(const Options& options) {
     if (!plan.rungs.empty()) plans.push_back(std::move(plan));
   }
   if (plans.empty())
-    throw BadInput("rung: none of the chosen rungs runs on a GPU, where bench measures");
+    throw BadInput("rung: none of the selected rungs runs on a GPU, and bench measures only there");
   return plans;
 }
 
@@ -80,11 +80,11 @@ bool is_chosen(const TimedRow& row, const std::vector<Plan>& plans) {
   });
 }
 
-/// A picture beside a file of rows: run.roofline.png and run.roofline.svg beside run.json. None
-/// beside a device or a pipe.
+/// The picture beside a file of rows: run.roofline.png and run.roofline.svg beside run.json. No
+/// picture is written if the file is a device or a pipe.
 class RooflineFile {
  public:
-  /// @param ending of its name
+  /// @param ending the ending of the picture's name
   RooflineFile(const std::filesystem::path& json, Convolutions kind, const char* ending)
       : kind_(kind) {
     if (is_standard_output(json)) return;
@@ -101,7 +101,7 @@ class RooflineFile {
     svg_.emplace("json", svg.replace_extension(".svg"));
   }
 
-  /// @returns a line that says where it is; nothing if there is nothing to draw
+  /// @returns a line with the name of the picture; empty if there is nothing to draw
   std::optional<std::string> write(const Run& run) const {
     const std::optional<Drawing> drawing = roofline_picture(run, kind_);
     if (!file_ || !drawing) return std::nullopt;
@@ -117,14 +117,14 @@ class RooflineFile {
   std::optional<OutputFile> file_, svg_;
 };
 
-/// The pictures beside a file of rows.
+/// Draws the pictures beside a file of rows.
 class RooflineFiles {
  public:
   explicit RooflineFiles(const std::filesystem::path& json)
       : files_{RooflineFile(json, Convolutions::dense, ".roofline.png"),
                RooflineFile(json, Convolutions::sparse, ".sparse_roofline.png")} {}
 
-  /// @returns a line for each that was drawn
+  /// @returns one line for each picture
   std::vector<std::string> write(const Run& run) const {
     std::vector<std::string> lines;
     for (const RooflineFile& file : files_) {
@@ -137,14 +137,14 @@ class RooflineFiles {
   std::array<RooflineFile, 2> files_;
 };
 
-/// What a machine without a GPU has to show.
+/// The output on a machine without a GPU.
 int show_committed(const Options& options, const std::vector<Plan>& plans) {
   std::error_code error;
   if (options.json && !is_standard_output(*options.json) &&
       std::filesystem::is_regular_file(*options.json, error))
     throw BadInput(text("json = ", *options.json,
-                        ": is there already, and without a GPU nothing can be added to it"));
-  std::printf("No GPU (%s): nothing is measured here.\n", why_no_gpu().c_str());
+                        ": the file exists, and without a GPU no measurement can be added to it"));
+  std::printf("No GPU (%s): nothing is measured on this machine.\n", why_no_gpu().c_str());
   std::optional<Run> run;
   const std::filesystem::path folder =
       std::filesystem::path(CONVLADDER_SOURCE_DIR) / "benchmarks" / "results";
@@ -163,7 +163,7 @@ int show_committed(const Options& options, const std::vector<Plan>& plans) {
       for (const std::string& table : tables_of(*plan.problem, run->rows))
         std::printf("\n%s", table.c_str());
     }
-    if (run->rows.empty()) std::printf("It has none of the rungs and problems asked for.\n");
+    if (run->rows.empty()) std::printf("It contains none of the selected rungs and problems.\n");
     if (options.json) {
       const OutputFile file("json", *options.json);
       const RooflineFiles rooflines(*options.json);
@@ -177,7 +177,7 @@ int show_committed(const Options& options, const std::vector<Plan>& plans) {
   return kSomeDiffer;
 }
 
-/// The run in the file, to go on with, or a new one.
+/// The run in the file, which is continued, or a new run.
 Run resumed(const std::string& path) {
   Run now = benchmarks::new_run();
   std::error_code error;
@@ -189,7 +189,8 @@ Run resumed(const std::string& path) {
   try {
     earlier = benchmarks::from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
   } catch (const std::exception&) {
-    throw BadInput(text("json = ", path, ": is there, but no run of bench to go on with"));
+    throw BadInput(text("json = ", path,
+                        ": the file exists, but it is not a run of bench that can be continued"));
   }
   const std::string why = benchmarks::why_not_resumed(earlier, now);
   require(why.empty(), "json", path, why);

@@ -16,7 +16,7 @@ namespace {
 using benchmarks::BenchmarkProblem;
 using benchmarks::Plan;
 
-/// A sparse problem for other programs.
+/// A sparse problem in a form that other programs can read.
 nlohmann::ordered_json as_json(const BenchmarkProblem& problem, const RulebookProblem& book) {
   const auto axes = [&](const PerAxis& values) {
     return std::vector<int>(values.value, values.value + book.ndim);
@@ -41,7 +41,7 @@ nlohmann::ordered_json as_json(const BenchmarkProblem& problem, const RulebookPr
   } else {
     json["form"] = name_of(book.form);
   }
-  // More would take long to make.
+  // Larger sets take too long to generate.
   constexpr int kMostCounted = 1'000'000;
   if (book.sites <= kMostCounted) {
     const Rulebook& rulebook = benchmarks::rulebook_of(problem);
@@ -66,7 +66,7 @@ int write_sites(const std::string& path, const std::vector<Plan>& plans) {
                   npy_bytes(benchmarks::sites_of(problem)));
     }
   }
-  if (written.empty()) throw BadInput("export-sites: none of the chosen problems is sparse");
+  if (written.empty()) throw BadInput("export-sites: none of the selected problems is sparse");
   const std::string text = problems.dump(1) + "\n";
   write_bytes(folder.parameter(), folder.stage("problems.json"),
               {reinterpret_cast<const std::byte*>(text.data()), text.size()});

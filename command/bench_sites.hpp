@@ -1,5 +1,5 @@
 /// @file bench_sites.hpp
-/// @brief `bench --export-sites`: the sparse benchmark problems for other programs.
+/// @brief `bench --export-sites`: writes the sparse benchmark problems for other programs.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace convladder::command {
 
-/// Writes problems.json, and a file of coords for each kind of sites.
+/// Writes problems.json and one file of coordinates for each kind of sites.
 /// @return an ExitStatus. @throws BadInput if none of the problems is sparse
 int write_sites(const std::string& path, const std::vector<benchmarks::Plan>& plans);
 

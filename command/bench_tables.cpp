@@ -20,7 +20,7 @@ std::string microseconds(double us) { return time_text(us / 1000); }
 
 std::string percent(double share) { return text(static_cast<int>(std::lround(100 * share)), " %"); }
 
-/// "1.23 x winograd_nonfused": how many times faster than the best baseline of its kind.
+/// "1.23 x winograd_nonfused": the speed-up over the best baseline of the same kind.
 std::string against_baseline(const TimedRow& row) {
   const auto* best = benchmarks::best_baseline(row);
   if (best == nullptr) return "-";
@@ -34,7 +34,7 @@ std::string table_of(const BenchmarkProblem& problem, const std::vector<const Ti
   struct Line {
     std::string name;
     std::optional<double> warm_us = {}, cold_us = {}, host_us = {};
-    const TimedRow* row = nullptr;  // of a rung, preferably warm
+    const TimedRow* row = nullptr;  // of a rung, with a warm L2 if that was measured
   };
   std::vector<Line> lines;
   const auto line_of = [&](const std::string& name) -> Line& {
@@ -126,7 +126,7 @@ std::string ceilings_line(const Run& run) {
                 "%.0f TFLOP/s",
                 of("copy_tb_s"), of("copy_l2_tb_s"), of("fma_tflops"), of("tf32_tflops"));
   std::string words = line;
-  if (of("fp16_tflops") > 0)  // earlier runs have not
+  if (of("fp16_tflops") > 0)  // earlier runs do not have it
     words += text(", fp16 ", std::lround(of("fp16_tflops")), " TFLOP/s");
   return words;
 }

@@ -13,10 +13,10 @@ namespace convladder::command {
 std::vector<std::string> tables_of(const benchmarks::BenchmarkProblem& problem,
                                    const std::vector<benchmarks::Row>& rows);
 
-/// Where and when a run was measured.
+/// The machine and the date of a run.
 std::string machine_line(const benchmarks::Run& run);
 
-/// What that machine can do at best.
+/// The measured ceilings of that machine.
 std::string ceilings_line(const benchmarks::Run& run);
 
 }  // namespace convladder::command

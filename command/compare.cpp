@@ -18,28 +18,28 @@
 namespace convladder::command {
 namespace {
 
-constexpr int kLimit = 20;  // seconds of a rung, without --limit
+constexpr int kLimit = 20;  // seconds per rung, without --limit
 
-/// What several problems of tile_map have in common, or one problem's title.
+/// The part that the titles of several tile_map problems share, or the title of one problem.
 std::string title_of(const std::vector<Prepared>& problems) {
   const std::string& title = problems.front().task.title;
   if (problems.size() == 1) return title;
   return text(title.substr(title.find(", ") + 2), ", ", problems.size(), " maps");
 }
 
-/// A task's name in a table of several.
+/// The name of a task in a table of several tasks.
 std::string name_among(const Task& task) {
   const LadderCommand& command = command_of(task.ladder->name);
   return command.name_among ? command.name_among(task.problem) : task.title;
 }
 
-/// How far an emulated kernel is.
+/// The progress of an emulated kernel.
 std::string blocks_of_launch() {
   const cuda_on_cpu::control::LaunchProgress now = cuda_on_cpu::control::launch_progress();
   return now.blocks == 0 ? "" : text("block ", now.begun, " of ", now.blocks);
 }
 
-/// What else tells that something goes on: the time from now on, against what was expected.
+/// Shows progress where no count exists: the elapsed time and the expected time.
 std::function<std::string()> time_against(double expected) {
   return [expected, start = std::chrono::steady_clock::now()] {
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
@@ -69,7 +69,8 @@ std::vector<Report> run_and_print(std::vector<Prepared> problems, const std::vec
   const Ladder& ladder = *problems.front().task.ladder;
   const bool one = problems.size() == 1;
   const Table table(seats);
-  // With the first rung: the reference may refuse the numbers, and an error stands alone.
+  // Printed with the first rung: the reference may reject the numbers, and then the error must be
+  // printed alone.
   std::string head = title_lines(ladder, title_of(problems), problems.front().data) + "\n";
   for (const Prepared& problem : problems) {
     for (const std::string& note : problem.task.notes)

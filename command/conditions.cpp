@@ -14,7 +14,7 @@ namespace {
 
 using cuda_on_cpu::control::ThreadOrder;
 
-constexpr std::int64_t kAlignment = 256;  // of every array, without an offset
+constexpr std::int64_t kAlignment = 256;  // offset of every array, in bytes, unless one is given
 
 std::size_t read_offset(std::string_view number) {
   const std::int64_t bytes = parse_whole("offset", number);
@@ -74,7 +74,7 @@ void set_condition(Conditions& conditions, const std::string& name, const std::s
   } else if (name == "bad-sites") {
     conditions.bad_sites = value;
   } else {
-    throw std::logic_error("no condition is called " + name);
+    throw std::logic_error("there is no condition named " + name);
   }
 }
 
@@ -84,7 +84,7 @@ InForce::InForce(const Conditions& conditions, const Signature& signature, std::
   if (conditions.bad_sites) {
     require(std::ranges::find(signature.outputs, "out_coords", &ArraySpec::name) !=
                 signature.outputs.end(),
-            "bad-sites", *conditions.bad_sites, "goes with rulebook");
+            "bad-sites", *conditions.bad_sites, "applies to rulebook only");
     run_options_.spoilt = read_bad_sites(*conditions.bad_sites, seed);
   }
   const ThreadOrder order =

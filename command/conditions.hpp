@@ -1,6 +1,6 @@
 /// @file conditions.hpp
-/// @brief Under what rungs run, beside their problem: what must make no difference to a result, and
-/// sites that every rung must refuse.
+/// @brief The conditions of a run beside its problem: settings that must not change a result, and
+/// sites that every rung must reject.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace convladder::command {
 
-/// What `--offset`, `--thread-order`, `--most-blocks` and `--bad-sites` say.
+/// The values of `--offset`, `--thread-order`, `--most-blocks` and `--bad-sites`.
 struct Conditions {
   std::optional<std::string> offset, thread_order, most_blocks, bad_sites;  ///< As given.
 };
@@ -24,20 +24,20 @@ struct Conditions {
 inline const std::vector<std::string> kConditions = {"offset", "thread-order", "most-blocks",
                                                      "bad-sites"};
 
-/// Sets the condition with that name. @throws std::logic_error if there is none
+/// Sets the condition with that name. @throws std::logic_error for an unknown name
 void set_condition(Conditions& conditions, const std::string& name, const std::string& value);
 
-/// Puts conditions into force for as long as it lives, and the defaults back afterwards.
+/// Applies conditions for the lifetime of the object and restores the defaults afterwards.
 class InForce {
  public:
-  /// @param seed of threads that run in any order, and of bad sites
-  /// @throws BadInput for values that make no sense, and for arrays that the problem has not
+  /// @param seed of the random thread order and of the bad sites
+  /// @throws BadInput for invalid values and for arrays that the problem does not have
   InForce(const Conditions& conditions, const Signature& signature, std::uint64_t seed);
   ~InForce();
   InForce(const InForce&) = delete;
   InForce& operator=(const InForce&) = delete;
 
-  /// How the arrays lie in memory, and which rows of sites are unusable.
+  /// The placement of the arrays in memory, and the rows of sites that are invalid.
   const RunOptions& run_options() const { return run_options_; }
 
  private:

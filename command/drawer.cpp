@@ -9,7 +9,7 @@
 namespace convladder::command {
 namespace {
 
-/// The largest value that varied() makes of a number: beyond, problems only take long.
+/// The largest value that varied() generates; larger problems only take longer.
 int most_of(const std::string& option) {
   constexpr int kMany = 1 << 16;
   if (option == "sites") return 4000;
@@ -107,7 +107,7 @@ DrawnProblem Drawer::varied(const DrawnProblem& problem) {
     }
     const std::string name = any_of(names);
     std::string& value = other.options[name];
-    if (numbers_in(value).empty()) value = text(simplest(name));  // not given, or a word
+    if (numbers_in(value).empty()) value = text(simplest(name));  // not given, or not a number
     std::vector<int> numbers = numbers_in(value);
     const bool list = name == "pad" || name == "stride" || name == "dilation";
     if (list && problem.options.contains("r") && one_in(2))

@@ -27,7 +27,7 @@ SurfaceHandle checked(cairo_surface_t* surface) {
   return handle;
 }
 
-/// A pen on a surface.
+/// A Cairo context on a surface.
 class Pen {
  public:
   explicit Pen(cairo_surface_t* surface) : cairo_(cairo_create(surface), &cairo_destroy) {
@@ -42,7 +42,7 @@ class Pen {
     cairo_select_font_face(get(), "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
     cairo_set_font_size(get(), size);
   }
-  /// @throws std::runtime_error if anything that was drawn with it has failed
+  /// @throws std::runtime_error if any drawing operation has failed
   void done() const { check(cairo_status(get())); }
 
  private:
@@ -60,7 +60,7 @@ cairo_status_t append_bytes(void* to, const unsigned char* data, unsigned length
 
 bool can_draw() { return true; }
 
-/// What was drawn, to be drawn again on whatever is wanted.
+/// The recorded drawing operations, which are replayed on each output surface.
 struct Drawing::Surface {
   SurfaceHandle handle;
 
@@ -194,7 +194,9 @@ double text_width(double size, std::string_view words) {
 namespace convladder::command {
 namespace {
 
-[[noreturn]] void fail() { throw std::logic_error("this build draws nothing: it has no Cairo"); }
+[[noreturn]] void fail() {
+  throw std::logic_error("this build cannot draw pictures: it was configured without Cairo");
+}
 
 }  // namespace
 

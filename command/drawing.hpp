@@ -1,5 +1,5 @@
 /// @file drawing.hpp
-/// @brief Pictures of lines, shapes and text, which Cairo draws: as PNG or as SVG.
+/// @brief Pictures of lines, shapes and text, drawn by Cairo as PNG or SVG.
 #pragma once
 
 #include <cstddef>
@@ -16,11 +16,11 @@ struct Point {
   double x = 0, y = 0;
 };
 
-/// Whether this build draws: it was built with Cairo.
+/// Whether this build can draw: it was configured with Cairo.
 bool can_draw();
 
 /// A picture of shapes and text. Units are pixels; (0, 0) is the upper left corner of the upper
-/// left pixel. What is drawn first lies below. A copy shares what has been drawn, and what will be.
+/// left pixel. Later shapes cover earlier ones. Copies share one drawing.
 /// @throws std::logic_error from all functions if !can_draw(), std::runtime_error if Cairo fails
 class Drawing {
  public:
@@ -31,17 +31,17 @@ class Drawing {
   int width() const { return width_; }
   int height() const { return height_; }
 
-  /// Puts a drawing into this one; its upper left corner comes to (x, y).
+  /// Inserts a drawing into this one with its upper left corner at (x, y).
   void place(const Drawing& other, double x, double y);
   void fill_rectangle(Point corner, Point opposite, Colour colour);
   void fill_polygon(const std::vector<Point>& corners, Colour colour);
   void disc(Point centre, double radius, Colour colour);
   /// A line with round ends. @param opacity 0 (invisible) to 1
   void line(Point from, Point to, double thickness, Colour colour, double opacity = 1);
-  /// A line of dashes. @param dash, gap lengths
+  /// A dashed line. @param dash, gap lengths in pixels
   void dashed_line(Point from, Point to, double thickness, Colour colour, double dash, double gap);
-  /// Words in UTF-8, in the system's sans-serif font.
-  /// @param baseline left end of the line on which the letters stand @param size of the font
+  /// Text in UTF-8, in the system's sans-serif font.
+  /// @param baseline left end of the baseline @param size of the font in pixels
   void text(Point baseline, double size, Colour colour, std::string_view words);
 
   std::vector<std::byte> png() const;  ///< The bytes of a PNG file.

@@ -1,5 +1,5 @@
 /// @file drawn_simpler.cpp
-/// @brief What is simpler than a problem by one step.
+/// @brief The problems that are one step simpler than a given problem.
 #include <algorithm>
 #include <array>
 
@@ -8,15 +8,15 @@
 namespace convladder::command {
 namespace {
 
-/// Options that may be left out: their default is simplest. Of the others it is the ladder's
-/// example.
+/// Options that may be omitted: their default is the simplest value. For the other options the
+/// default is the ladder's example.
 bool may_be_left_out(const std::string& option) {
   constexpr std::array kSizes = {"n",   "c",    "h",      "w",     "k",     "r",     "s",   "m",
                                  "cin", "cout", "kernel", "tiles", "sites", "shape", "size"};
   return std::ranges::find(kSizes, option) == kSizes.end();
 }
 
-/// Numbers from `least` up to `number` - 1 that are worth a try instead of it, the least first.
+/// Numbers from `least` to `number` - 1 that are tried in its place, the smallest first.
 std::vector<int> steps_down(int number, int least) {
   std::vector<int> steps;
   for (const int smaller : {least, least + (number - least) / 2, number - 1}) {
@@ -39,7 +39,7 @@ std::vector<DrawnProblem> simpler(const DrawnProblem& problem) {
     without.options.erase(name);
     add(std::move(without));
   }
-  // Groups and the channels of each, which belong together.
+  // Groups and channels per group are varied together.
   if (const auto given = problem.options.find("groups"); given != problem.options.end()) {
     const int groups = numbers_in(given->second).front();
     const std::array now = {groups, numbers_in(problem.options.at("c")).front() / groups,
@@ -55,7 +55,7 @@ std::vector<DrawnProblem> simpler(const DrawnProblem& problem) {
       }
     }
   }
-  // An axis less, where all lists have one number an axis.
+  // One axis fewer, if every list has one number per axis.
   for (const char* extents : {"shape", "size", "length"}) {
     const auto found = problem.options.find(extents);
     if (found == problem.options.end()) continue;
@@ -81,7 +81,7 @@ std::vector<DrawnProblem> simpler(const DrawnProblem& problem) {
         add(with_value(problem, {name, i, numbers.size()}, smaller));
     }
   }
-  // Two that depend on each other, by the same amount.
+  // Reduces two dependent values by the same amount.
   for (auto one = problem.options.begin(); one != problem.options.end(); ++one) {
     for (auto two = std::next(one); two != problem.options.end(); ++two) {
       const std::vector<int> a = numbers_in(one->second), b = numbers_in(two->second);

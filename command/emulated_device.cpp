@@ -15,8 +15,8 @@ namespace {
 
 using cuda_on_cpu::control::DeviceModel;
 
-std::string chosen_architecture;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables): as
-                                  // the device is
+std::string chosen_architecture;  // NOLINT(cppcoreguidelines-avoid-non-const-global-variables):
+                                  // like the device
 
 }  // namespace
 
@@ -46,7 +46,8 @@ std::string device_line(const std::vector<Report>& reports) {
   if (chosen_architecture.empty()) return "";
   const DeviceModel& model = cuda_on_cpu::control::device_model();
   std::set<const Rung*> all, ran, lack_memory;
-  std::map<std::pair<int, std::string>, std::set<const Rung*>> lack;  // by what they need
+  std::map<std::pair<int, std::string>, std::set<const Rung*>> lack;  // by the required
+                                                                      // architecture
   for (const Report& report : reports) {
     for (const Row& row : report.rows) {
       if (row.where != Where::emulated) continue;

@@ -12,20 +12,20 @@
 namespace convladder::command {
 namespace {
 
-/// All values are multiples of 2^unit, and none is larger than `largest`.
+/// All values are multiples of 2^unit, and no magnitude exceeds `largest`.
 struct Grid {
   int unit = 0;
   double largest = 0;
 };
 
-/// The coarsest grid on which the finite values lie; zeros lie on every grid.
+/// The coarsest grid that contains the finite values; every grid contains zero.
 Grid grid_of(const Array& array) {
   Grid grid{std::numeric_limits<int>::max(), 0};
   const Array widened = rounded_to(array, DType::f32);
   for (const float value : widened.as<float>()) {
     if (value == 0 || !std::isfinite(value)) continue;
     int exponent = 0;
-    // value = mantissa * 2^(exponent - 24), with a whole mantissa of 24 bits.
+    // value = mantissa * 2^(exponent - 24), with an integer mantissa of 24 bits.
     auto mantissa = static_cast<std::int32_t>(std::ldexp(std::frexp(value, &exponent), 24));
     for (exponent -= 24; mantissa % 2 == 0; mantissa /= 2) ++exponent;
     grid.unit = std::min(grid.unit, exponent);
@@ -36,7 +36,7 @@ Grid grid_of(const Array& array) {
 
 Grid product(const Grid& a, const Grid& b) { return {a.unit + b.unit, a.largest * b.largest}; }
 
-/// True if rounding to TF32 leaves all values as they are: 11 significant bits are enough for them.
+/// True if rounding to TF32 does not change any value: each has at most 11 significant bits.
 bool fits_tf32(const Arrays::value_type& input) {
   if (input.second.dtype() == DType::i32) return true;
   const Array widened = rounded_to(input.second, DType::f32);
@@ -47,16 +47,16 @@ bool fits_tf32(const Arrays::value_type& input) {
   });
 }
 
-/// Up to here tensor cores count when they add products of numbers of 8 bits: 13 bits of fraction.
+/// FP8 tensor cores accumulate with 13 fraction bits.
 constexpr double kCountOf8Bits = 16384;
-/// Products that they add up at most before a rung must take their sum elsewhere.
+/// The most products that tensor cores accumulate before a rung promotes the partial result.
 constexpr double kProductsOf8Bits = 128;
 
-/// The terms that a ladder's outputs add up.
+/// The terms that the outputs of a ladder sum.
 std::vector<Grid> terms_of(const std::string& ladder, const Arrays& inputs) {
   std::vector<Grid> terms;
   for (const std::vector<std::string>& factors : command_of(ladder).terms) {
-    if (!inputs.contains(factors.front())) continue;  // a bias that there is not
+    if (!inputs.contains(factors.front())) continue;  // an optional bias that is absent
     Grid term = grid_of(inputs.at(factors.front()));
     for (std::size_t i = 1; i < factors.size(); ++i)
       term = product(term, grid_of(inputs.at(factors[i])));
@@ -89,7 +89,7 @@ bool sums_are_exact(const std::string& ladder, const Problem& problem, const Arr
   if (dtype_of(problem) == DType::f8 &&
       std::ldexp(largest * std::min(terms, kProductsOf8Bits), -unit) > kCountOf8Bits)
     return false;
-  // Within float's range of exponents, too.
+  // The values also lie within the exponent range of float.
   return units < 16777216.0 && unit >= -126 &&
          std::ldexp(units, unit) < double{std::numeric_limits<float>::max()};
 }

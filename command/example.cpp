@@ -1,11 +1,12 @@
 /// @file example.cpp
-/// @brief Prints, as JSON, a problem in C++ and the numbers of its arrays: for ./ladder extract.
+/// @brief Prints, as JSON, a problem in C++ and the numbers of its arrays, for ./ladder extract.
 ///
-///     example RUNG [PROBLEM OPTION...]      as of `convladder compare`
+///     example RUNG [PROBLEM OPTION...]      with the options of `convladder compare`
 ///
-/// Inputs are small integers, or real numbers where nothing is exact; it prints them, and what the
-/// rung must compute, after the rung was compared with the reference. Exit status: 0; 2 for bad
-/// input, or a problem that the rung declines; 4 if it differs from the reference.
+/// Inputs are small integers, or real numbers if the problem has no exact results. The program
+/// compares the rung with the reference, then prints the inputs and the expected outputs. Exit
+/// status: 0; 2 for bad input or a problem that the rung does not support; 4 if the rung differs
+/// from the reference.
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -24,14 +25,15 @@
 namespace convladder::command {
 namespace {
 
-constexpr std::int64_t kMostNumbers = 50'000;  ///< Of all arrays: an editor has to open the file.
+constexpr std::int64_t kMostNumbers = 50'000;  ///< Elements of all arrays: a text editor must be
+                                               ///< able to open the file.
 
 const char* element_type(DType dtype) {
   constexpr const char* kNames[] = {"float", "std::int32_t", "Half", "BFloat16", "Float8"};
   return kNames[static_cast<std::size_t>(dtype)];
 }
 
-/// "1, 2", so exactly that they are read as the same numbers.
+/// "1, 2", with enough digits to read back the same numbers.
 template <class T>
 std::string listed(std::span<const T> numbers) {
   std::string list;
@@ -39,7 +41,7 @@ std::string listed(std::span<const T> numbers) {
   return list;
 }
 
-/// The same, in the order of the rung's memory. Shorter types as floats.
+/// The same, in the order of the rung's memory. Shorter types are written as floats.
 std::string numbers_of(const Array& array, const MemoryOrder& order) {
   const Array laid = in_memory(array, order);
   if (laid.dtype() == DType::i32) return listed<std::int32_t>(laid.as<std::int32_t>());
@@ -55,7 +57,8 @@ void print_json(const Rung& rung, const Ladder& ladder, const Problem& problem,
     for (const auto& [name, array] : *arrays) numbers += array.size();
   }
   require(numbers <= kMostNumbers, "numbers", numbers,
-          text("too many for a source file, at most ", kMostNumbers, ": take a smaller problem"));
+          text("too many numbers for a source file; the most are ", kMostNumbers,
+               ": take a smaller problem"));
   using Json = nlohmann::ordered_json;
   Json example = {{"description", describe(problem)},
                   {"problem", command_of(ladder.name).in_code(problem)},
@@ -69,7 +72,7 @@ void print_json(const Rung& rung, const Ladder& ladder, const Problem& problem,
   }
   for (const ArraySpec& spec : signature.outputs) {
     const auto found = outputs.find(spec.name);
-    if (found == outputs.end()) continue;  // optional, and this rung leaves it out
+    if (found == outputs.end()) continue;  // optional, and this rung omits it
     const Array& expected = found->second;
     Json output = {{"name", spec.name},
                    {"type", element_type(spec.dtype)},

@@ -18,21 +18,21 @@ namespace convladder::command {
 namespace fs = std::filesystem;
 namespace {
 
-/// Where OutputFile writes "-".
+/// Receives the output of an OutputFile named "-".
 int standard_output = STDOUT_FILENO;
 
 void write_to_standard_output(const std::string& parameter, std::string_view content) {
   while (!content.empty()) {
     const ssize_t count = ::write(standard_output, content.data(), content.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EPIPE) return;  // the reader has what it wants
+    if (count < 0 && errno == EPIPE) return;  // the reader has closed the pipe
     if (count < 0)
       throw BadInput(text(parameter, " = -: cannot be written: ", std::strerror(errno)));
     content.remove_prefix(static_cast<std::size_t>(count));
   }
 }
 
-/// A name that nobody else uses in a folder.
+/// A name in a folder that no other process uses.
 std::string temporary_name() {
   static int count = 0;
   return text(".convladder-", getpid(), "-", count++, ".partial");
@@ -43,18 +43,18 @@ std::string temporary_name() {
   throw BadInput(text(parameter, " = ", path.string(), ": ", why));
 }
 
-/// Throws unless a folder accepts new entries; only trying tells, for root and read-only mounts
-/// too.
+/// Throws unless new entries can be created in the folder. Only an attempt tells, because of root
+/// and read-only mounts.
 void try_to_create_in(const std::string& parameter, const fs::path& path, const fs::path& folder) {
   const Unfinished trial(folder / temporary_name());
   std::error_code error;
   fs::create_directory(trial.path(), error);
   if (error)
     refuse(parameter, path,
-           text("nothing can be created in ", folder.string(), ": ", error.message()));
+           text("no file can be created in ", folder.string(), ": ", error.message()));
 }
 
-/// The innermost folder of a path's parents, or the path itself, that exists.
+/// The innermost existing folder of a path's parents, or the path itself if it exists.
 fs::path existing_part(const std::string& parameter, const fs::path& path) {
   for (fs::path part = fs::absolute(path);; part = part.parent_path()) {
     std::error_code error;
@@ -69,7 +69,7 @@ fs::path existing_part(const std::string& parameter, const fs::path& path) {
   }
 }
 
-/// Does `path` lie in `folder`, or is it the folder itself?
+/// Whether `path` lies in `folder` or is the folder itself.
 bool lies_in(const fs::path& path, const fs::path& folder) {
   const fs::path inner = fs::weakly_canonical(fs::absolute(path));
   const fs::path outer = fs::weakly_canonical(fs::absolute(folder / "").parent_path());
@@ -90,9 +90,8 @@ std::size_t available_memory() { return device_at(Where::cpu)->free_bytes(); }
 
 void require_available(double bytes, const std::string& what) {
   const double available = static_cast<double>(available_memory());
-  require(
-      bytes < 0.9 * available, "memory", gigabytes(bytes),
-      text(what, " needs more than can be had of the ", gigabytes(available), " that are free"));
+  require(bytes < 0.9 * available, "memory", gigabytes(bytes),
+          text(what, " needs more than the available memory; ", gigabytes(available), " are free"));
 }
 
 std::size_t size_of_file(const std::string& parameter, const fs::path& path) {
@@ -137,7 +136,8 @@ OutputFile::OutputFile(std::string parameter, const fs::path& path, const fs::pa
   }
   if (status.type() == fs::file_type::none) refuse(parameter_, path_, error.message());
   if (status.type() != fs::file_type::not_found && status.type() != fs::file_type::regular) return;
-  path_ = fs::weakly_canonical(fs::absolute(path_));  // replace what a link points to, not the link
+  path_ = fs::weakly_canonical(fs::absolute(path_));  // the target of a link is replaced, not the
+                                                      // link
   if (!future_folder.empty() && lies_in(path_, future_folder)) return;
   fs::path folder = path_.parent_path();
   if (!fs::is_directory(folder, error))
@@ -196,7 +196,7 @@ void OutputFolder::commit() {
   std::error_code error;
   for (const fs::path& file : removals_) {
     fs::remove(path_ / file, error);
-    // The folders above it go too, where they are empty now: remove() leaves others alone.
+    // Empty parent folders are removed, too; remove() leaves folders that are not empty.
     for (fs::path folder = file.parent_path(); !folder.empty(); folder = folder.parent_path()) {
       if (!fs::is_directory(path_ / folder, error) || !fs::remove(path_ / folder, error)) break;
     }
@@ -223,7 +223,8 @@ void OutputFolder::make_folders(const fs::path& folder) {
   if (fs::is_directory(folder, error)) return;
   if (folder.has_parent_path() && folder.parent_path() != folder)
     make_folders(folder.parent_path());
-  // The name must be remembered before the folder exists, and forgotten where it was there before.
+  // The name must be recorded before the folder is created, and dropped if the folder already
+  // existed.
   auto created = std::make_unique<Unfinished>(folder, Unfinished::Removal::if_empty);
   if (fs::create_directory(folder, error)) {
     created_.push_back(std::move(created));

@@ -30,23 +30,24 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// How a process ended, if it did not end well.
+/// A description of how a process ended, if it did not end normally.
 std::string end_of(int status, int limit) {
   if (WIFSIGNALED(status)) {
-    if (WTERMSIG(status) == SIGALRM) return text("does not end within ", limit, " s");
-    return text("ends the process: ", strsignal(WTERMSIG(status)));
+    if (WTERMSIG(status) == SIGALRM) return text("does not finish within ", limit, " s");
+    return text("terminates the process: ", strsignal(WTERMSIG(status)));
   }
   return WEXITSTATUS(status) == kAllAgree ? "" : text("exit status ", WEXITSTATUS(status));
 }
 
-/// Whether another process ended it, which no rung does.
+/// Whether another process terminated it, which no rung does.
 bool was_killed(int status) { return WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; }
 
 Where place_named(const std::string& name) {
   return *std::ranges::find(kEverywhere, name, [](Where where) { return name_of(where); });
 }
 
-/// Compares a rung on a problem in a new process. What is wrong; empty: nothing, or bad input.
+/// Compares a rung on a problem in a new process. Returns what is wrong; empty if nothing is wrong,
+/// or for bad input.
 std::string fault_in_new_process(const DrawnProblem& problem, const std::string& rung,
                                  const std::string& where, int limit) {
   const std::filesystem::path file =
@@ -88,8 +89,8 @@ std::string fault_in_new_process(const DrawnProblem& problem, const std::string&
 
 struct Totals {
   std::int64_t problems = 0, runs = 0;
-  std::map<std::string, std::int64_t> problems_of;                 ///< By ladder.
-  std::map<std::string, std::map<std::string, std::int64_t>> met;  ///< By rung and choice.
+  std::map<std::string, std::int64_t> problems_of;                 ///< Counts by ladder.
+  std::map<std::string, std::map<std::string, std::int64_t>> met;  ///< Counts by rung and choice.
   Json failures = Json::array();
 };
 
@@ -117,7 +118,7 @@ void print(const Totals& totals, std::uint64_t seed) {
       ++rungs;
       choices += met.size();
     }
-    std::printf("%s %s problems, %zu rungs, which made %zu choices\n", left(ladder, 22).c_str(),
+    std::printf("%s %s problems, %zu rungs with %zu choices\n", left(ladder, 22).c_str(),
                 right(text(problems), 7).c_str(), rungs, choices);
   }
   std::printf("%lld problems, %lld runs, %zu failures, seed %llu\n",
@@ -155,7 +156,7 @@ int convladder_fuzz(const Options& options) {
   const LastWords interrupted([&] {
     if (searcher != 0) {
       kill(searcher, SIGKILL);
-      siginfo_t ended;  // WNOWAIT: the thread that waits for it, too, is told
+      siginfo_t ended;  // WNOWAIT: the waiting thread must receive the status, too
       waitid(P_PID, static_cast<id_t>(searcher), &ended, WEXITED | WNOWAIT);
     }
     print(totals_of(log), seed);
@@ -182,7 +183,7 @@ int convladder_fuzz(const Options& options) {
     searching = !(WIFEXITED(status) && WEXITSTATUS(status) == kAllAgree);
     if (!searching || (shared.given_up && WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM))
       break;
-    if (shared.running[0] == '\0')  // it did not begin: bad input, of which it told
+    if (shared.running[0] == '\0')  // the process did not start: it reported bad input
       return WIFEXITED(status) ? WEXITSTATUS(status) : kProgramError;
     const Json running = Json::parse(std::string(shared.running));
     const std::string rung = running.at("rung"), where = running.at("where");
@@ -193,7 +194,7 @@ int convladder_fuzz(const Options& options) {
     Failure failure{problem_in(running), fault_on(problem_in(running))};
     if (failure.message.empty() && was_killed(status)) {
       --failures[rung];
-      std::printf("killed, as systems do where memory runs out, and agrees alone: %s\n",
+      std::printf("killed, probably because memory ran out; it agrees when run alone: %s\n",
                   command_line(failure.problem, rung, place_named(where)).c_str());
       continue;
     }

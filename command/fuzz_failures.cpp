@@ -10,8 +10,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kMostTrials = 1500;  // to make a failing problem simpler
-constexpr int kRunsToShrink = 10;  // to make a problem simpler takes as long as so many, at most
+constexpr int kMostTrials = 1500;  // seconds to simplify a failing problem
+constexpr int kRunsToShrink = 10;  // simplifying takes at most this many runs
 
 }  // namespace
 

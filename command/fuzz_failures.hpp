@@ -1,5 +1,5 @@
 /// @file fuzz_failures.hpp
-/// @brief What `fuzz` finds: the failures, in as simple problems as there are, and the log of it.
+/// @brief The failures that `fuzz` finds, in simplified problems, and its log.
 #pragma once
 
 #include <cstdio>
@@ -14,7 +14,7 @@ namespace convladder::command {
 
 using Json = nlohmann::ordered_json;
 
-/// What happened, line by line, so that nothing is lost with a process.
+/// A log, line by line, that survives the end of a process.
 class Log {
  public:
   /// @throws BadInput if no file can be opened
@@ -23,7 +23,7 @@ class Log {
   Log& operator=(const Log&) = delete;
   ~Log() { std::fclose(file_); }
 
-  /// A line more.
+  /// Appends a line.
   void add(const Json& entry);
   /// Visits the lines from the first on.
   void for_each(const std::function<void(const Json&)>& visit);
@@ -32,23 +32,23 @@ class Log {
   std::FILE* file_;
 };
 
-/// A drawn problem as JSON,
+/// A drawn problem as JSON.
 Json json_of(const DrawnProblem& problem);
-/// and back.
+/// The inverse of the function above.
 DrawnProblem problem_in(const Json& json);
 
-/// What is wrong with a rung on a problem; empty: nothing, or the problem is none.
+/// What is wrong with a rung on a problem; empty if nothing is wrong or the problem is invalid.
 using FaultFinder = std::function<std::string(const DrawnProblem&)>;
 
 /// A problem on which a rung fails.
 struct Failure {
   DrawnProblem problem;
   std::string message;
-  bool shrunk = false;  ///< Nothing simpler fails, as far as there was time to try.
+  bool shrunk = false;  ///< No simpler problem fails, as far as the time limit allowed a search.
 };
 
-/// Makes the problem simpler for as long as the rung fails on it, whatever the fault is then.
-/// @param limit seconds that a run may take
+/// Simplifies the problem for as long as the rung fails on it, with any failure.
+/// @param limit seconds for one run
 Failure shrunk(Failure failure, const FaultFinder& fault_on, int limit);
 
 /// A failure for the log and for `--json`.

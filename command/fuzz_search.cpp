@@ -22,16 +22,16 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr double kWorkOnCpu = 4e5;  // of a problem, as DrawnLadder::work counts
+constexpr double kWorkOnCpu = 4e5;  // work of a problem, in units of DrawnLadder::work
 constexpr double kWorkOnGpu = 3e7;
-constexpr int kVariations = 6;    // of each problem that is drawn
-constexpr int kMostDraws = 60;    // until a rung takes one
-constexpr int kMeetings = 8;      // of each boundary between two choices
-constexpr int kMostFailures = 3;  // of a rung; then it has shown enough
+constexpr int kVariations = 6;    // attempts for each drawn problem
+constexpr int kMostDraws = 60;    // attempts until a rung supports one
+constexpr int kMeetings = 8;      // attempts at each boundary between two choices
+constexpr int kMostFailures = 3;  // failures of one rung, after which it is skipped
 
 double work_of(const Task& task) { return drawn_ladder(task.ladder->name).work(task.problem); }
 
-/// The task of a drawn problem; empty if there is none, or it would take too long.
+/// The task of a drawn problem; empty if it is invalid or would take too long.
 std::optional<Task> task_of(const DrawnProblem& drawn, double most_work) {
   try {
     std::vector<Task> tasks = read_tasks(options_of(drawn));
@@ -42,7 +42,7 @@ std::optional<Task> task_of(const DrawnProblem& drawn, double most_work) {
   }
 }
 
-/// A reason without its numbers, which are the problem's.
+/// A reason without the numbers that depend on the problem.
 std::string without_numbers(std::string reason) {
   std::erase_if(reason, [](char c) { return c >= '0' && c <= '9'; });
   return reason;
@@ -52,10 +52,10 @@ bool takes(const Seat& seat, const Problem& problem) {
   return !seat.rung->code_at(seat.where)->supports(problem);
 }
 
-/// Tells what a rung would do with a problem.
+/// Determines what a rung would do with a problem.
 class Choices {
  public:
-  /// In words: what it says of itself, and its tile, if it is one of few.
+  /// The rung's own description of its choice, and its tile if it has few tiles.
   std::string of(const Seat& seat, const Problem& problem) {
     const AnyImplementation& code = *seat.rung->code_at(seat.where);
     if (const Declined declined = code.supports(problem))
@@ -68,16 +68,17 @@ class Choices {
       tiles.insert(extents);
       words += (words.empty() ? "" : ", ") + extents;
     }
-    return words.empty() ? "does the same for all" : words;
+    return words.empty() ? "makes the same choice for all problems" : words;
   }
 
  private:
-  static constexpr std::size_t kFewTiles = 8;  // more, or odd ones: they follow the problem
+  static constexpr std::size_t kFewTiles = 8;  // more than a few, or irregular ones: they follow
+                                               // the problem
 
-  std::map<std::string, std::set<std::string>> tiles_;  ///< That were seen, by rung.
+  std::map<std::string, std::set<std::string>> tiles_;  ///< Choices that occurred, by rung.
 };
 
-/// A problem with the right answer, and how to run rungs on it.
+/// A problem with its reference result, and the means to run rungs on it.
 class Trial {
  public:
   Trial(const DrawnProblem& drawn, Task task)
@@ -86,7 +87,8 @@ class Trial {
         comparison_(*prepared_.task.ladder, prepared_.task.problem, prepared_.data,
                     std::move(prepared_.inputs)) {}
 
-  /// What is wrong with the rung; empty: nothing. @throws BadInput for impossible conditions
+  /// What is wrong with the rung; empty if nothing is wrong. @throws BadInput for impossible
+  /// conditions
   std::string fault_of(const Seat& seat) const {
     const InForce conditions(options_.conditions,
                              prepared_.task.ladder->signature(prepared_.task.problem),
@@ -122,7 +124,7 @@ class Search {
       std::erase_if(seats, [](const Seat& seat) { return !can_run(seat); });
       if (!seats.empty()) chosen_.push_back({ladder, std::move(seats)});
     }
-    if (chosen_.empty()) throw BadInput("fuzz: none of the chosen rungs runs here");
+    if (chosen_.empty()) throw BadInput("fuzz: none of the selected rungs can run on this machine");
   }
 
   void run(Progress& progress) {
@@ -152,13 +154,13 @@ class Search {
     return std::ranges::all_of(seats, [](const Seat& seat) { return seat.where == Where::gpu; });
   }
 
-  /// A problem, and those on both sides of what the rungs choose near it.
+  /// Runs a problem, and the problems on both sides of the rungs' choices near it.
   void explore(Chosen& chosen) {
     std::erase_if(chosen.seats,
                   [&](const Seat& seat) { return failures_[seat.rung->name] >= kMostFailures; });
     if (chosen.seats.empty()) return;
     const double most_work = on_gpu(chosen.seats) ? kWorkOnGpu : kWorkOnCpu;
-    // One that the rung takes which has run least: some take few problems.
+    // A problem that the rung with the fewest runs supports: some rungs support few problems.
     const Seat& rarest = *std::ranges::min_element(
         chosen.seats, {}, [&](const Seat& seat) { return runs_[seat.rung->name]; });
     DrawnProblem drawn;
@@ -190,7 +192,7 @@ class Search {
     }
   }
 
-  /// Where a rung chooses differently for two problems: runs it on both sides of the boundary.
+  /// If a rung chooses differently for two problems, runs it on both sides of the boundary.
   void meet_boundaries(const DrawnProblem& a, const Problem& problem_a, const DrawnProblem& b,
                        const Problem& problem_b, const std::vector<Seat>& seats, double most_work) {
     for (const Seat& seat : seats) {
@@ -220,7 +222,7 @@ class Search {
     }
   }
 
-  /// Runs the rungs on a problem that they take.
+  /// Runs the rungs on a problem that they support.
   void compare(const DrawnProblem& drawn, Task task, const std::vector<Seat>& seats) {
     std::vector<Seat> willing;
     for (const Seat& seat : seats)
@@ -230,7 +232,7 @@ class Search {
     try {
       trial = std::make_unique<Trial>(drawn, std::move(task));
     } catch (const BadInput&) {
-      return;  // too large for this machine
+      return;  // too large for the memory of this machine
     }
     ++problems_;
     log_.add({{"problem", drawn.ladder}});
@@ -248,7 +250,8 @@ class Search {
       ++runs_[seat.rung->name];
       log_.add({{"run", {seat.rung->name, choices_.of(seat, trial->problem())}}});
       if (message.empty()) continue;
-      // After an error of a GPU its process can do nothing more: the one that waits looks further.
+      // After a GPU error the process cannot use the GPU any more; the waiting process continues
+      // the search.
       if (seat.where == Where::gpu) _exit(kSomeDiffer);
       ++failures_[seat.rung->name];
       const FaultFinder fault_on = [&](const DrawnProblem& candidate) -> std::string {
@@ -271,7 +274,7 @@ class Search {
     }
   }
 
-  /// For the process that waits, if this one ends now.
+  /// Tells the waiting process, in case this process ends now.
   void leave_behind(const DrawnProblem& drawn, const Seat& seat) {
     Json json = json_of(drawn);
     json["rung"] = seat.rung->name;
@@ -289,8 +292,8 @@ class Search {
   Shared& shared_;
   std::vector<Chosen> chosen_;
   Choices choices_;
-  std::map<std::string, int> boundaries_;     // how often each was met
-  std::map<std::string, std::int64_t> runs_;  // of each rung
+  std::map<std::string, int> boundaries_;     // how often each choice occurred
+  std::map<std::string, std::int64_t> runs_;  // by rung
   Progress* progress_ = nullptr;
   const int limit_ = options_.limit.value_or(kSecondsARun);
   std::int64_t problems_ = 0, steps_ = 0;

@@ -12,22 +12,25 @@
 
 namespace convladder::command {
 
-constexpr int kSecondsARun = 60;   ///< A rung that runs longer than that does not end.
-constexpr int kSecondsBeyond = 3;  ///< A run that is under way at the end is given up after these.
+constexpr int kSecondsARun = 60;   ///< Seconds after which a run counts as endless.
+constexpr int kSecondsBeyond = 3;  ///< Seconds after the time limit at which a current run is
+                                   ///< abandoned.
 
-/// What the process that compares and the one that waits for it both see.
+/// The memory that the comparing process and the waiting process share.
 struct Shared {
-  char
-      running[8192];  ///< Which problem runs, as JSON: what a process leaves that did not end well.
-  bool given_up;      ///< SIGALRM ends this run for the sake of the time, and tells nothing of it.
+  char running[8192];  ///< The current problem as JSON, for the report if the process does not end
+                       ///< normally.
+  bool given_up;       ///< SIGALRM ends this run because the time is over, which is not reported as
+                       ///< a failure.
 };
 
-/// How many failures each rung had, by its name.
+/// The number of failures by rung.
 using FailureCounts = std::map<std::string, int>;
 
-/// Draws problems and runs the chosen rungs on them until `end`, or as many as the options say.
-/// @param seconds until then, for the progress bar
-/// @throws BadInput if none of the rungs runs here
+/// Draws problems and runs the selected rungs on them until `end`, or until the number of problems
+/// in the options is reached.
+/// @param seconds the time until `end`, for the progress bar
+/// @throws BadInput if none of the rungs can run on this machine
 void search(const Options& options, std::uint64_t seed, std::chrono::steady_clock::time_point end,
             int seconds, const FailureCounts& failures, Log& log, Shared& shared);
 

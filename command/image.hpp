@@ -12,7 +12,8 @@ struct Colour {
   std::uint8_t r = 0, g = 0, b = 0;
 };
 
-/// The colour a fraction `t` of the way from one to the other, as the eye sees it (in OKLab).
+/// The colour at fraction `t` of the way from one colour to the other, interpolated in the
+/// perceptual colour space OKLab.
 Colour between(Colour from, Colour to, double t);
 
 /// An 8-bit RGB picture of pixels; (0, 0) is the upper left one.

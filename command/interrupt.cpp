@@ -41,9 +41,9 @@ void say(const char* words) {
   int signal = 0;
   while (sigwait(&signals, &signal) != 0) {
   }
-  registry().mutex.lock();  // for good: nobody finishes anything any more
+  registry().mutex.lock();  // for good: the process is about to end
   auto& unfinished = registry().unfinished;
-  // Backwards: what a folder holds comes before the folder.
+  // In reverse order: the content of a folder is removed before the folder.
   for (auto entry = unfinished.rbegin(); entry != unfinished.rend(); ++entry) {
     remove_quietly(entry->first, entry->second);
   }
@@ -61,13 +61,13 @@ void handle_interrupts() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction present {};
     sigaction(signal, nullptr, &present);
-    // nohup asks not to be hung up. (An ignored SIGINT says only that a script started us with &.)
+    // nohup requests that SIGHUP is ignored. (An ignored SIGINT only means that a script started
+    // the program with &.)
     if (signal == SIGHUP && present.sa_handler == SIG_IGN) continue;
     sigaddset(&signals, signal);
   }
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  // A reader that is gone and a file that may not grow: writing fails, which is reported like any
-  // error.
+  // A closed pipe and the file size limit: the write fails, which is reported like any error.
   for (const int failed_write : {SIGPIPE, SIGXFSZ}) std::signal(failed_write, SIG_IGN);
   registry();
   std::thread([signals] { wait_for_interrupt(signals); }).detach();

@@ -1,5 +1,5 @@
 /// @file interrupt.hpp
-/// @brief An interrupted run ends with status 130 and leaves nothing half-written behind.
+/// @brief An interrupted run ends with status 130 and leaves no incomplete file.
 #pragma once
 
 #include <filesystem>
@@ -8,20 +8,19 @@
 
 namespace convladder::command {
 
-/// From now on SIGINT, SIGTERM and SIGHUP remove all Unfinished paths and end the process with
-/// status 130. A thread of its own waits for them, so that what it does needs no async-signal
-/// safety. Call it before any other thread starts. Writing to where nothing can be written fails
-/// from now on, instead of ending the process.
+/// From this call on, SIGINT, SIGTERM and SIGHUP remove all Unfinished paths and end the process
+/// with status 130. A separate thread waits for the signals, so that the handler's work needs no
+/// async-signal safety. Call it before any other thread starts. A write to a closed pipe fails from
+/// then on instead of ending the process.
 void handle_interrupts();
 
-/// A file or folder that must not outlive an interrupted or failed run. It is removed by the
-/// destructor or an interrupt, unless keep() was called. Construct it before the file or folder
-/// itself.
+/// A file or folder that must not outlive an interrupted or failed run. The destructor or an
+/// interrupt removes it, unless keep() was called. Construct it before the file or folder.
 class Unfinished {
  public:
   enum class Removal {
-    with_content,  ///< a folder with all that it holds
-    if_empty       ///< a folder into which others, too, may have written: only if it holds nothing
+    with_content,  ///< a folder with its content
+    if_empty       ///< a folder that other processes may also write to: removed only if it is empty
   };
   explicit Unfinished(std::filesystem::path path, Removal removal = Removal::with_content);
   ~Unfinished();
@@ -29,15 +28,15 @@ class Unfinished {
   Unfinished& operator=(const Unfinished&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// The path is complete, or has another name by now.
+  /// The path is complete, or was renamed.
   void keep();
 
  private:
   std::filesystem::path path_;
 };
 
-/// What an interrupted run still has to say: an interrupt calls it, in a thread of its own, before
-/// the process ends. There is one at a time.
+/// The last message of an interrupted run: an interrupt calls the function in a separate thread
+/// before the process ends. There is one at a time.
 class LastWords {
  public:
   explicit LastWords(std::function<void()> say);

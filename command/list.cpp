@@ -16,9 +16,9 @@
 namespace convladder::command {
 namespace {
 
-constexpr std::size_t kNarrowest = 24;  // columns that an idea beside the names must have
+constexpr std::size_t kNarrowest = 24;  // the least width in columns of an idea beside the names
 
-/// What stands above the rungs of a spine, or of a level and family.
+/// The heading above the rungs of a spine, or of a level and family.
 std::string heading_of(const Rung& rung) {
   const std::string family = family_of(rung);
   if (rung.level == Level::spine) return rung.part.empty() ? "spine" : "spine, " + rung.part;
@@ -41,7 +41,7 @@ void print(const Ladder& ladder) {
     const std::string number = rung.spine > 0 ? std::to_string(rung.spine) : "";
     const std::string name =
         std::string(kIndent - 2 - number.size(), ' ') + number + "  " + rung.name;
-    if (width + 2 + kNarrowest > output_width()) {  // the idea stands below
+    if (width + 2 + kNarrowest > output_width()) {  // the idea is on the next line
       std::printf("%s\n%*s%s\n", name.c_str(), static_cast<int>(kIndent + 2), "",
                   wrapped(rung.idea, kIndent + 2, kIndent + 2).c_str());
     } else {
@@ -51,7 +51,7 @@ void print(const Ladder& ladder) {
   }
 }
 
-/// What the rung was called in earlier versions.
+/// The earlier names of the rung.
 std::vector<std::string> earlier_names(const Rung& rung) {
   std::vector<std::string> names;
   for (const RenamedRung& renamed : renamed_rungs())
@@ -59,7 +59,7 @@ std::vector<std::string> earlier_names(const Rung& rung) {
   return names;
 }
 
-/// An object of the array that --json writes.
+/// One object of the array that --json writes.
 nlohmann::ordered_json row_of(const Ladder& ladder, const Rung& rung) {
   using nlohmann::ordered_json;
   const bool on_spine = rung.spine > 0;

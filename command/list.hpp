@@ -1,5 +1,5 @@
 /// @file list.hpp
-/// @brief `list`: the rungs of every ladder.
+/// @brief `list`: prints the rungs of every ladder.
 #pragma once
 
 #include "command/options.hpp"

@@ -18,17 +18,17 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "elements are copied as they are");
 
 constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kAlignment = 64;  // of the elements, as NumPy writes files
-constexpr std::size_t kMaxAxes = 32;    // as NumPy's arrays have
+constexpr std::size_t kAlignment = 64;  // alignment of the elements in files that NumPy writes
+constexpr std::size_t kMaxAxes = 32;    // the most axes of a NumPy array
 
-/// What a header says.
+/// The content of a header.
 struct Header {
   std::string descr;
   bool fortran_order = false;
   Shape shape;
 };
 
-/// Reads the header: the few Python literals that it may contain, and nothing else.
+/// Parses the header: the few Python literals that it may contain.
 class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : text_(text) {}
@@ -106,7 +106,7 @@ class HeaderParser {
       const auto [end, error] = std::from_chars(text_.data(), text_.data() + text_.size(), extent);
       if (error != std::errc() || extent < 0 || shape.size() == kMaxAxes) return {};
       text_.remove_prefix(static_cast<std::size_t>(end - text_.data()));
-      take('L');  // Python 2 wrote long integers so
+      take('L');  // Python 2 wrote long integers like this
       shape.push_back(extent);
       comma = take(',');
     }
@@ -118,7 +118,7 @@ class HeaderParser {
   std::string_view text_;
 };
 
-/// IEEE half precision to single, which holds every half exactly.
+/// Converts fp16 to float, which represents every fp16 value exactly.
 float from_half(std::uint16_t half) {
   const int exponent = half >> 10 & 31, fraction = half & 1023;
   const float sign = half >> 15 ? -1.0f : 1.0f;
@@ -130,7 +130,7 @@ float from_half(std::uint16_t half) {
   return sign * std::ldexp(static_cast<float>(fraction + 1024), exponent - 25);
 }
 
-/// Element i of the file's data, unaligned.
+/// Element i of the file's data, which may be unaligned.
 template <class T>
 T element(std::span<const std::byte> data, std::size_t i) {
   T value;
@@ -138,13 +138,13 @@ T element(std::span<const std::byte> data, std::size_t i) {
   return value;
 }
 
-/// The place in the file's data of element i in row-major order, counted along the first axis
-/// first.
+/// The position in the file's data of element i in row-major order, for a file in column-major
+/// order.
 class FortranOrder {
  public:
   explicit FortranOrder(const Shape& shape) : shape_(shape), index_(shape.size(), 0) {}
 
-  /// The place of the next element; call it once for each.
+  /// The position of the next element; to be called once per element.
   std::size_t next() {
     std::size_t place = 0, stride = 1;
     for (std::size_t axis = 0; axis < shape_.size(); ++axis) {
@@ -191,7 +191,7 @@ class Reader {
     throw BadInput(text(parameter_, " = ", file_, ": ", why));
   }
 
-  /// Reads everything before the elements, and removes it from bytes_.
+  /// Parses everything before the elements and removes it from bytes_.
   Header read_header() {
     const auto byte = [&](std::size_t i) { return std::to_integer<std::size_t>(bytes_[i]); };
     if (bytes_.size() < kMagic.size() + 4 ||
@@ -212,12 +212,12 @@ class Reader {
     if (length > bytes_.size() - begin) fail("ends within its header");
     const std::string_view header(reinterpret_cast<const char*>(bytes_.data()) + begin, length);
     const auto parsed = HeaderParser(header).parse();
-    if (!parsed) fail("its header does not describe a plain array");
+    if (!parsed) fail("the header does not describe a plain array");
     bytes_ = bytes_.subspan(begin + length);
     return *parsed;
   }
 
-  /// Throws BadInput unless the elements are as many as the header says.
+  /// Throws BadInput unless the number of elements matches the header.
   template <class Stored>
   void require_all(const Header& header) const {
     std::int64_t count = 0;
@@ -228,7 +228,7 @@ class Reader {
     }
     const auto available = static_cast<std::int64_t>(bytes_.size() / sizeof(Stored));
     if (count > available || bytes_.size() != static_cast<std::size_t>(count) * sizeof(Stored)) {
-      fail(text("holds ", bytes_.size(), " bytes of elements; its header promises ",
+      fail(text("holds ", bytes_.size(), " bytes of elements, but the header specifies ",
                 to_string(header.shape), " of ", sizeof(Stored), " bytes each"));
     }
   }
@@ -263,7 +263,8 @@ class Reader {
     if constexpr (std::is_same_v<Stored, std::uint16_t>) {
       return from_half(value);
     } else if constexpr (std::is_same_v<Stored, double> && !std::is_same_v<T, double>) {
-      // Conversion of a double beyond float's range is undefined; infinities and NaN pass.
+      // The conversion of a double beyond the range of float is undefined; infinities and NaN are
+      // converted.
       if (std::isfinite(value) && std::abs(value) > double{std::numeric_limits<float>::max()}) {
         fail(text("the value ", value, " does not fit float32"));
       }
@@ -285,7 +286,7 @@ class Reader {
 }  // namespace
 
 NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path, Float64 float64) {
-  // The file, and its elements once more as an array, perhaps with those that are kept.
+  // The file with its elements as an array, and optionally the original float64 elements.
   require_available(
       (float64 == Float64::kept ? 3.0 : 2.0) * static_cast<double>(size_of_file(parameter, path)),
       text(parameter, " = ", path.string()));

@@ -1,5 +1,5 @@
 /// @file npy.hpp
-/// @brief NumPy's .npy files: read with suspicion, written plainly.
+/// @brief Reads NumPy's .npy files with full validation, and writes plain ones.
 ///
 /// The format (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html): the bytes
 /// "\x93NUMPY", a version, the length of a header, the header (a Python dictionary with `descr`,
@@ -18,22 +18,22 @@ namespace convladder::command {
 
 /// An array from a file.
 struct NpyFile {
-  Array array;                       ///< Row-major, whatever the file's order is.
+  Array array;                       ///< Row-major, whatever the order in the file.
   std::string converted;             ///< "float64 converted to float32", or empty.
   std::vector<double> float64 = {};  ///< With Float64::kept, the elements of a file of float64.
 };
 
-/// What becomes of the elements of a file of float64.
+/// The treatment of float64 elements.
 enum class Float64 {
   rounded,  ///< They are converted to float32.
-  kept      ///< They stand in NpyFile::float64; the array has their shape, and zeros.
+  kept      ///< They are in NpyFile::float64; the array has their shape and holds zeros.
 };
 
 /// Reads versions 1 to 3, little-endian float32 and int32; converts float64 and float16 to float32,
-/// and int64 to int32 where every value fits.
-/// @param parameter what the array is for, for messages
-/// @throws BadInput that names the file: anything else, also a file that is shorter or longer than
-/// its header says, or larger than the memory
+/// and int64 to int32 if every value fits.
+/// @param parameter the option that names the file, for messages
+/// @throws BadInput that names the file for anything else, for a file that is shorter or longer
+/// than its header specifies, or larger than the memory
 NpyFile read_npy(const std::string& parameter, const std::filesystem::path& path,
                  Float64 float64 = Float64::rounded);
 

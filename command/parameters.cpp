@@ -33,7 +33,7 @@ std::int64_t parse_whole(const std::string& parameter, std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = end == text.data() + text.size() && !text.empty();
   require(error != std::errc::result_out_of_range || !whole, parameter, text, "is too large");
-  require(error == std::errc() && whole, parameter, text, "is not a whole number");
+  require(error == std::errc() && whole, parameter, text, "is not an integer");
   return value;
 }
 
@@ -52,8 +52,9 @@ std::optional<std::string> Parameters::first() const {
 void Parameters::require_only(const std::string& who, const std::vector<std::string>& names) const {
   for (const auto& [name, value] : values_) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-    throw BadInput(text(name, " = ", value, ": ", who, " has no such parameter, only ",
-                        joined(names, ", "), "\nnearest: --", nearest(name, names)));
+    throw BadInput(text(name, " = ", value, ": ", who,
+                        " does not have this parameter; its parameters are ", joined(names, ", "),
+                        "\nnearest: --", nearest(name, names)));
   }
 }
 
@@ -121,7 +122,7 @@ std::vector<int> Parameters::for_each_axis(const std::string& name, std::size_t 
   if (values.empty()) values = {fallback};
   if (values.size() == 1) values.assign(rank, values.front());
   require(values.size() == rank, name, joined(values, ","),
-          text("must be one number, or one an axis of this ", rank, "-D problem"));
+          text("must be one number, or one per axis of this ", rank, "-D problem"));
   return values;
 }
 

@@ -1,6 +1,5 @@
 /// @file parameters.hpp
-/// @brief A problem's parameters as they were given on the command line, and reading them one by
-/// one.
+/// @brief The parameters of a problem as given on the command line, and functions that read them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,8 @@
 
 namespace convladder::command {
 
-/// A whole number. @throws BadInput that names the parameter if the text is none or beyond int64.
+/// An integer. @throws BadInput that names the parameter if the text is not an integer or exceeds
+/// int64
 std::int64_t parse_whole(const std::string& parameter, std::string_view text);
 
 /// One of these words. @throws BadInput that names the parameter and the nearest word.
@@ -29,25 +29,26 @@ class Parameters {
  public:
   void set(const std::string& name, const std::string& value) { values_[name] = value; }
   bool given(const std::string& name) const { return values_.contains(name); }
-  /// Whether a file was given for this array: a bare --bias asks for one that is made up.
+  /// Whether a file was given for this array; a bare --bias requests made-up values.
   bool array_given(const std::string& name) const {
     return given(name) && !(name == "bias" && values_.at(name).empty());
   }
-  /// The name of some parameter; empty if there are none.
+  /// The name of any parameter; empty if there are none.
   std::optional<std::string> first() const;
 
-  /// Throws BadInput for the first parameter that is not one of `names`. @param who has those names
+  /// Throws BadInput for the first parameter that is not one of `names`. @param who the command
+  /// that accepts those names
   void require_only(const std::string& who, const std::vector<std::string>& names) const;
 
   /// The text; empty if not given.
   std::optional<std::string> word(const std::string& name) const;
-  /// The text, one of `words`; empty if not given.
+  /// The text, which must be one of `words`; empty if not given.
   std::optional<std::string> word(const std::string& name,
                                   const std::vector<std::string>& words) const;
-  /// How arrays lie in memory, by --layout; nchw if not given.
+  /// The layout of the arrays from --layout; nchw if not given.
   Layout layout() const;
-  /// Sets the type of the elements and the precision of the products, by --dtype.
-  /// @param more words that its ladder knows, beside those of all
+  /// Sets the element type and the precision of the products from --dtype.
+  /// @param more further values that this ladder accepts
   template <class P>
   void set_dtype(P& problem, const std::vector<std::string>& more = {}) const {
     std::vector<std::string> words = {"fp32", "tf32", "fp16", "bf16"};
@@ -60,31 +61,31 @@ class Parameters {
   }
   /// The tile map that --map names; empty if not given.
   std::optional<TileMap> map() const;
-  /// A whole number that fits int; empty if not given.
+  /// An integer that fits int; empty if not given.
   std::optional<int> number(const std::string& name) const;
-  /// Whether --pad is the word same. @throws BadInput if it is another word in place of numbers
+  /// Whether --pad is the word `same`. @throws BadInput if it is another word instead of numbers
   bool pads_same() const;
-  /// Whole numbers with commas between them; empty if not given.
+  /// Integers separated by commas; empty if not given.
   std::vector<int> numbers(const std::string& name) const;
-  /// The same, one for each of `rank` axes: a single number counts for all.
-  /// @param fallback for every axis, if not given
+  /// Integers for each of `rank` axes: a single number applies to all axes.
+  /// @param fallback the value for every axis if the option is not given
   std::vector<int> for_each_axis(const std::string& name, std::size_t rank, int fallback) const;
-  /// Finite numbers with commas between them, within float32's range; empty if not given.
+  /// Finite numbers within the range of float32, separated by commas; empty if not given.
   std::vector<double> reals(const std::string& name) const;
-  /// The array in the .npy file of that name; empty if not given.
-  /// @param axes what its axes are, in one or several forms: "[n][c][h][w]"
-  /// @param dtype of its elements
-  /// @throws BadInput if the file is unusable, has another number of axes or other types of
-  /// elements, or holds an infinity or a NaN, with which nothing can be compared
+  /// The array in the .npy file that the option names; empty if not given.
+  /// @param axes the axes in one or several forms: "[n][c][h][w]"
+  /// @param dtype type of the elements
+  /// @throws BadInput if the file cannot be used, has another number of axes or another element
+  /// type, or holds an infinity or a NaN, for which results cannot be compared
   std::optional<Array> array(const std::string& name, const std::vector<std::string>& axes,
                              DType dtype = DType::f32);
 
-  /// Who says what an array's shape says, for messages: "x = x.npy, 2 x 3 x 5 x 5".
+  /// The description of an array's source for messages: "x = x.npy, 2 x 3 x 5 x 5".
   std::string source(const std::string& name, const Shape& shape) const;
 
-  /// Something to tell the user.
+  /// Adds a note for the user.
   void note(const std::string& line) { notes_.push_back(line); }
-  /// What reading the arrays had to convert, and what else was noted, a line each.
+  /// Conversions of the arrays and other notes, one line each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:
@@ -92,15 +93,15 @@ class Parameters {
   std::vector<std::string> notes_;
 };
 
-/// Extents that options and arrays tell together, and that must not contradict each other.
+/// Extents that options and arrays give together and that must be consistent.
 class Extents {
  public:
-  /// An option's word: --n. Does nothing if it is not given.
+  /// Sets an extent from an option such as --n, if it is given.
   void tell_option(const Parameters& parameters, const std::string& name);
-  /// An array's word. @throws BadInput that names both if something else was told before.
+  /// Sets an extent from an array. @throws BadInput that names both sources if they contradict
   void tell(const std::string& name, std::int64_t value, const std::string& source);
   bool told(const std::string& name) const { return values_.contains(name); }
-  /// What was told, or else the fallback.
+  /// The extent, or the fallback if none was given.
   int value(const std::string& name, int fallback) const;
 
  private:

@@ -9,9 +9,9 @@
 namespace convladder::command {
 namespace {
 
-/// The outer product of the binomial coefficients 1 6 15 20 15 6 1, which add up to 64, with
-/// themselves: nearly a Gaussian of standard deviation 1.2. Sums of powers of two, so that products
-/// are exact.
+/// The outer product of the binomial coefficients 1 6 15 20 15 6 1, whose sum is 64, with
+/// themselves: approximately a Gaussian of standard deviation 1.2. The weights are sums of powers
+/// of two, so that products are exact.
 std::vector<float> binomial() {
   constexpr float kRow[] = {1, 6, 15, 20, 15, 6, 1};
   std::vector<float> weights;
@@ -32,20 +32,25 @@ const std::vector<Filter>& filters() {
   static const std::vector<Filter> all = {
       {"gaussian", "a soft blur", 7, {binomial()}, Look::plain, 1},
       {"sharpen",
-       "every pixel away from its neighbours",
+       "sharpens: amplifies the difference of each pixel from its neighbours",
        3,
        {{0, -1, 0, -1, 5, -1, 0, -1, 0}},
        Look::plain,
        1},
-      {"emboss", "light from the upper left", 3, {{-2, -1, 0, -1, 1, 1, 0, 1, 2}}, Look::plain, 1},
+      {"emboss",
+       "emboss: illumination from the upper left",
+       3,
+       {{-2, -1, 0, -1, 1, 1, 0, 1, 2}},
+       Look::plain,
+       1},
       {"sobel",
-       "the strength of edges",
+       "edge strength: the length of the gradient",
        3,
        {{-1, 0, 1, -2, 0, 2, -1, 0, 1}, {-1, -2, -1, 0, 0, 0, 1, 2, 1}},
        Look::magnitude,
        0.6},
       {"laplacian",
-       "where brightness bends",
+       "second derivative of the brightness",
        3,
        {{0, 1, 0, 1, -4, 1, 0, 1, 0}},
        Look::around_grey,

@@ -1,5 +1,5 @@
 /// @file photograph.hpp
-/// @brief Photographs as inputs of a convolution, and its outputs as photographs.
+/// @brief Photographs as inputs of a convolution, and outputs as pictures.
 #pragma once
 
 #include <string>
@@ -11,20 +11,21 @@
 
 namespace convladder::command {
 
-/// A filter for photographs. Each channel is filtered by itself: a depthwise convolution.
+/// A filter for photographs. Each channel is filtered separately, as a depthwise convolution.
 struct Filter {
   enum class Look {
     plain,       ///< the result is a picture
-    magnitude,   ///< two results a channel, the parts of a vector: its length
-    around_grey  ///< positive and negative results, lighter and darker than grey
+    magnitude,   ///< two results per channel, the components of a vector, shown as its length
+    around_grey  ///< signed results, shown lighter or darker than grey
   };
   std::string name;
-  std::string what;  ///< In a line.
+  std::string what;  ///< A one-line description.
   int taps;          ///< R = S
-  /// One or two filters, each R * S weights: products with 8-bit samples add up exactly in float.
+  /// One or two filters of R * S weights; their products with 8-bit samples are summed exactly in
+  /// float.
   std::vector<std::vector<float>> weights;
   Look look;
-  double gain;  ///< From a result to the picture's brightness.
+  double gain;  ///< Converts a result to the brightness of the picture.
 };
 
 /// All filters.
@@ -37,15 +38,15 @@ const Filter& filter_named(const std::string& name);
 /// 65535.
 Array photograph_array(const Samples& samples);
 
-/// The filter's weights for so many channels: [channels * filters][1][R][S], a channel's side by
-/// side.
+/// The weights of the filter for this number of channels: [channels * filters][1][R][S], the
+/// filters of a channel adjacent.
 Array filter_weights(const Filter& filter, int channels);
 
 /// The photograph itself as a picture.
 Image picture_of(const Samples& samples);
 
-/// A convolution's result y [1][channels * filters][P][Q] as a picture.
-/// @param depth bits of the photograph's samples
+/// The result y [1][channels * filters][P][Q] of a convolution as a picture.
+/// @param depth bits per sample of the photograph
 Image picture_of(const Filter& filter, const Array& y, int depth);
 
 }  // namespace convladder::command

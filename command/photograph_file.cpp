@@ -78,8 +78,8 @@ Samples read_photograph(const std::string& parameter, const std::filesystem::pat
 #endif
   require(!jpeg && !bmp, parameter, file,
           text("is a ", jpeg ? "JPEG" : "BMP",
-               ", which this program reads only where it was built with TurboJPEG (package "
-               "libturbojpeg0-dev); it reads PNG"));
+               ", which is supported only in a build with TurboJPEG (package libturbojpeg0-dev); "
+               "this build reads PNG"));
   return parse_png(parameter, file, bytes);
 }
 

@@ -1,5 +1,5 @@
 /// @file photograph_file.hpp
-/// @brief A photograph from a file, whatever its format.
+/// @brief Reads a photograph from a file in any supported format.
 #pragma once
 
 #include <filesystem>
@@ -9,9 +9,9 @@
 
 namespace convladder::command {
 
-/// Reads a PNG; a build with TurboJPEG reads JPEG and BMP, too. What the file is, its first bytes
-/// say, not its name. Grey JPEGs have one channel.
-/// @param parameter what the picture is for, for messages
+/// Reads a PNG; a build with TurboJPEG also reads JPEG and BMP. The format is determined by the
+/// first bytes of the file, not by its name. Grey JPEGs have one channel.
+/// @param parameter the option that names the picture, for messages
 /// @throws BadInput that names the file
 Samples read_photograph(const std::string& parameter, const std::filesystem::path& path);
 

@@ -13,11 +13,11 @@ constexpr int kCaptionHeight = 58;  // below each
 constexpr int kTitleHeight = 88;    // above them all
 constexpr double kTitleFont = 24, kNameFont = 18, kSmallFont = 15;
 
-// Of one panel with the tiles of a map.
+// Pixels of a panel with the tiles of a map.
 constexpr int kPanelWidth = 416, kPanelHeight = 312;
 
-/// From the first block to the last: light grows all the way, so that the order shows without
-/// colours.
+/// From the first block to the last: brightness increases monotonically, so that the order is
+/// visible without colours.
 Colour launch_colour(double t) {
   static constexpr Colour kStops[] = {{44, 24, 96},   {60, 66, 170},  {36, 128, 178},
                                       {38, 174, 148}, {134, 206, 90}, {252, 230, 94}};
@@ -26,7 +26,7 @@ Colour launch_colour(double t) {
   return between(kStops[stop], kStops[stop + 1], at - stop);
 }
 
-/// A line that can be seen on every colour.
+/// A line that is visible on every colour.
 void draw_path(Drawing& image, Point from, Point to, bool is_jump) {
   image.line(from, to, is_jump ? 2 : 4, kShadow, is_jump ? 0.12 : 0.3);
   image.line(from, to, is_jump ? 1 : 2, kWhite, is_jump ? 0.4 : 0.95);
@@ -108,7 +108,9 @@ Drawing tile_order_picture(const TileMapProblem& problem, std::span<const std::i
   }
   const bool several_units = problem.map == TileMap::stream_k;
   for (std::size_t i = 1; i < count; ++i) {
-    if (several_units && column(i, 0) != column(i - 1, 0)) continue;  // each block has its own line
+    if (several_units && column(i, 0) != column(i - 1, 0))
+      continue;  // each block has a separate
+                 // line
     const Point from = place_of(i - 1).centre(), to = place_of(i).centre();
     draw_path(image, from, to, std::hypot(to.x - from.x, to.y - from.y) > 1.5 * side);
   }
@@ -120,7 +122,8 @@ Drawing tile_order_picture(const TileMapProblem& problem, std::span<const std::i
 Image bird_view(std::span<const std::int32_t> coords, const PerAxis& shape, double part) {
   constexpr int kSide = 480;
   constexpr std::size_t kColumns = 4;
-  // Of each pixel; the sites of a sweep are low, so that colours end at the grid's middle.
+  // The colour scale of the pixels; most sites are low, so the scale ends at the middle of the
+  // grid.
   std::vector<double> height(std::size_t{kSide} * kSide, -1);
   const auto pixel = [part](double cell, int cells) {
     return static_cast<int>(std::floor(((cell / cells - 0.5) / part + 0.5) * kSide));
@@ -159,8 +162,8 @@ Drawing tile_order_legend() {
   image.text({2, y - 12}, kSmallFont, kInk, "first block");
   image.text({kBar - text_width(kSmallFont, "last block"), y - 12}, kSmallFont, kInk, "last block");
   for (const char* line :
-       {"A square is an output tile, coloured", "by the turn of the block that takes it.",
-        "The line follows the blocks.", "", "Blocks that share a tile share its",
+       {"Each square is an output tile, coloured", "by the index of the block that computes it.",
+        "The line follows the order of the blocks.", "", "Blocks that share a tile divide its",
         "k-steps, from left to right."}) {
     y += line[0] == '\0' ? 12 : 26;
     image.text({2, y + 26}, kSmallFont, kGrey, line);

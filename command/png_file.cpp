@@ -14,11 +14,11 @@
 namespace convladder::command {
 namespace {
 
-/// No pixel takes less than about 1/1032 byte of a PNG file, the limit of its compression.
-constexpr double kMaxPixelsPerByte = 8 * 1032.0;  // with 1 bit a pixel
+/// A pixel takes at least about 1/1032 byte of a PNG file, the limit of its compression.
+constexpr double kMaxPixelsPerByte = 8 * 1032.0;  // at 1 bit per pixel
 
-/// Reads a PNG with libpng, which reports errors by longjmp(): so nothing that needs a destructor
-/// lives in a function that longjmp() may leave. The object itself outlives them.
+/// Reads a PNG with libpng, which reports errors by longjmp(). Therefore no object with a
+/// destructor lives in a function that longjmp() may leave; the reader object outlives them.
 class Decoder {
  public:
   explicit Decoder(std::span<const std::byte> bytes) : bytes_(bytes) {
@@ -26,18 +26,18 @@ class Decoder {
     if (png_ != nullptr) info_ = png_create_info_struct(png_);
     if (info_ == nullptr) throw std::bad_alloc();
     png_set_read_fn(png_, this, &on_read);
-    // Ours are the limits: see parse_png().
+    // The limits are checked in parse_png().
     png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   }
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
   ~Decoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
 
-  /// Reads up to the first pixel. False: see error().
+  /// Reads up to the first pixel. Returns false on an error: see error().
   bool read_header() {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_read_info(png_, info_);
-    // Everything to grey or RGB, 8 or 16 bits.
+    // Converts everything to grey or RGB with 8 or 16 bits.
     png_set_expand(png_);
     png_set_strip_alpha(png_);
     if (std::endian::native == std::endian::little) png_set_swap(png_);
@@ -46,7 +46,8 @@ class Decoder {
     return true;
   }
 
-  /// Reads all pixels into rows that the caller owns, and the end of the file. False: see error().
+  /// Reads all pixels into rows that the caller owns, and the end of the file. Returns false on an
+  /// error: see error().
   bool read_pixels(png_bytep* rows) {
     if (setjmp(png_jmpbuf(png_))) return false;
     png_read_image(png_, rows);

@@ -1,5 +1,5 @@
 /// @file png_file.hpp
-/// @brief PNG pictures: read with suspicion, written plainly.
+/// @brief Reads PNG pictures with full validation, and writes plain ones.
 #pragma once
 
 #include <cstddef>
@@ -11,18 +11,19 @@
 
 namespace convladder::command {
 
-/// A picture's samples, row by row, the channels of a pixel side by side.
+/// The samples of a picture, row by row, the channels of a pixel adjacent.
 struct Samples {
   int width = 0, height = 0;
   int channels = 0;  ///< 1 (grey) or 3 (red, green, blue)
-  int depth = 8;     ///< bits of a sample: 8 or 16
+  int depth = 8;     ///< bits per sample: 8 or 16
   std::vector<std::uint16_t> values;
 };
 
-/// Reads any PNG: palettes become colours, 1 to 4 bits become 8, transparency is left out, samples
-/// are not corrected in any way.
-/// @param parameter what the picture is for, for messages
-/// @throws BadInput that names the file: no PNG, truncated, damaged, or larger than the memory
+/// Reads any PNG: palettes are converted to colours, 1 to 4 bits to 8 bits; transparency is
+/// dropped, and no colour correction is applied.
+/// @param parameter the option that names the picture, for messages
+/// @throws BadInput that names the file if it is not a PNG, truncated, damaged, or larger than the
+/// memory
 Samples read_png(const std::string& parameter, const std::filesystem::path& path);
 
 /// The same from memory. @param file its name, for messages

@@ -18,15 +18,16 @@ namespace {
 
 constexpr int kKittiColumns = 4;
 
-/// Numbers as a file has them, before their grid is known.
+/// The numbers of a file before their grid is known.
 struct Stored {
   Array numbers;  ///< float [points][columns]
   CoordinateType type = CoordinateType::f32;
-  std::vector<double> float64 = {};  ///< Where that is the type; then `numbers` are to be made.
-  std::string converted = {};        ///< As NpyFile::converted.
+  std::vector<double> float64 = {};  ///< The element type; float64 numbers are converted into
+                                     ///< `numbers` later.
+  std::string converted = {};        ///< Like NpyFile::converted.
 };
 
-/// The mean difference of numbers that are `period` apart, of those that are finite.
+/// The mean difference of finite numbers that are `period` apart.
 double difference_at(std::span<const float> numbers, std::size_t period) {
   double sum = 0, count = 0;
   for (std::size_t i = period; i < numbers.size(); ++i) {
@@ -38,10 +39,10 @@ double difference_at(std::span<const float> numbers, std::size_t period) {
   return count == 0 ? 0 : sum / count;
 }
 
-/// The length of rows, up to 16, that the numbers themselves suggest, if it is clearly another one:
-/// numbers of the same column differ less than those of different columns do. Of few rows that is
-/// less certain, and of a multiple of `columns` (scanners may alternate between two beams) it is,
-/// too; of fewer than 8 rows, nothing is said.
+/// The row length, up to 16, that the numbers suggest, if it clearly differs from the given one:
+/// numbers of the same column differ less than numbers of different columns. The evidence must be
+/// stronger for few rows and for a multiple of `columns` (scanners may alternate between two
+/// beams). Fewer than 8 rows give no suggestion.
 std::optional<std::size_t> other_columns(std::span<const float> numbers, std::size_t columns) {
   const double as_read = difference_at(numbers, columns);
   const double rows = static_cast<double>(numbers.size()) / static_cast<double>(columns);
@@ -51,7 +52,7 @@ std::optional<std::size_t> other_columns(std::span<const float> numbers, std::si
   for (std::size_t period = 3; period <= 16; ++period) {
     if (period == columns || numbers.size() % period != 0 || numbers.size() < 8 * period) continue;
     const double difference = difference_at(numbers, period) * (period % columns == 0 ? 1.125 : 1);
-    // A multiple of the right length is about as good.
+    // A multiple of the correct length is about as good.
     if (difference < (best ? 0.95 : 1) * least) best = period, least = difference;
   }
   return best;
@@ -102,7 +103,7 @@ Stored read_array(Parameters& parameters, const std::string& file) {
   return {std::move(npy.array), type, std::move(npy.float64), npy.converted};
 }
 
-/// Notes the columns beside x, y and z that look like a beam's number. (Points of whole numbers are
+/// Notes the columns beside x, y and z that look like a beam index. (Points with only integers are
 /// made up.)
 void note_rings(Parameters& parameters, const std::string& file, const Array& points) {
   constexpr float kMostBeams = 128;
@@ -119,12 +120,10 @@ void note_rings(Parameters& parameters, const std::string& file, const Array& po
   }
   if (whole[0] && whole[1] && whole[2]) return;
   for (std::size_t column = 3; column < columns; ++column) {
-    if (!whole[column] || largest[column] < 2) continue;  // 0 and 1 alone may be an intensity
+    if (!whole[column] || largest[column] < 2) continue;  // a column of 0 and 1 may be an intensity
     parameters.note(text("points = ", file, ": number ", column + 1,
-                         " of each point is a whole "
-                         "number, up to ",
-                         largest[column],
-                         ": if it is a ring index and no intensity, its mean has no meaning"));
+                         " of each point is an integer up to ", largest[column],
+                         ": if it is a ring index and not an intensity, its mean is meaningless"));
   }
 }
 
@@ -152,9 +151,9 @@ Points read_points(Parameters& parameters) {
   const std::string file = parameters.word("points").value_or("");
   const auto range = read_range(parameters);
   const auto voxel = read_voxel(parameters);
-  require(voxel.has_value(), "points", file, "needs --voxel beside it");
-  require(range.has_value(), "points", file, "needs --range beside it");
-  // What the options say is looked at before a large file is read.
+  require(voxel.has_value(), "points", file, "requires --voxel");
+  require(range.has_value(), "points", file, "requires --range");
+  // The options are checked before a large file is read.
   voxel_grid(*range, *voxel, CoordinateType::f64);
   const std::string suffix = std::filesystem::path(file).extension().string();
   require(suffix == ".bin" || suffix == ".npy", "points", file,
@@ -183,7 +182,7 @@ void note_left_out(Parameters& parameters, const std::string& source, std::int64
                    std::int64_t points) {
   if (left_out == 0) return;
   parameters.note(text(source, ": ", left_out, " of ", points,
-                       " points lie outside of the range, or are not finite, and are left out"));
+                       " points lie outside of the range or are not finite; they are ignored"));
 }
 
 std::int64_t lidar_voxels(const Parameters& parameters) {

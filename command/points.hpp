@@ -1,5 +1,5 @@
 /// @file points.hpp
-/// @brief Points of a LiDAR sweep from a file.
+/// @brief Reads the points of a LiDAR sweep from a file.
 #pragma once
 
 #include <array>
@@ -11,22 +11,21 @@
 
 namespace convladder::command {
 
-/// The corners that --range gives: x0, y0, z0, x1, y1, z1; empty if not given.
+/// The corners of --range: x0, y0, z0, x1, y1, z1; empty if not given.
 std::optional<std::array<double, 6>> read_range(const Parameters& parameters);
 
-/// The sides of a voxel along x, y and z that --voxel gives, one number or three; empty if not
-/// given.
+/// The sides of a voxel along x, y and z from --voxel, one number or three; empty if not given.
 std::optional<std::array<double, 3>> read_voxel(const Parameters& parameters);
 
-/// A sweep.
+/// A LiDAR sweep.
 struct Points {
-  Array numbers;   ///< float [points][columns], x, y, z first, less the grid's origin.
-  VoxelGrid grid;  ///< Of --range and --voxel.
+  Array numbers;   ///< float [points][columns], x, y, z first, relative to the origin of the grid.
+  VoxelGrid grid;  ///< The grid of --range and --voxel.
 };
 
-/// The file that --points names: .bin, float32 x, y, z, intensity, as the KITTI data set has them
-/// (Geiger et al., "Vision meets robotics", 2013), or --columns numbers a point; or .npy [n][3 or
-/// more], float32, float16 or float64. Notes say what was assumed, and what looks wrong about it.
+/// The file that --points names: .bin, float32 x, y, z, intensity as in the KITTI data set (Geiger
+/// et al., "Vision meets robotics", 2013), or --columns numbers per point; or .npy [n][3 or more],
+/// float32, float16 or float64. Notes report assumptions and suspicious values.
 /// @throws BadInput that names the file or the option
 Points read_points(Parameters& parameters);
 
@@ -34,8 +33,8 @@ Points read_points(Parameters& parameters);
 void note_left_out(Parameters& parameters, const std::string& source, std::int64_t left_out,
                    std::int64_t points);
 
-/// How many voxels --lidar asks for; kOneTurn, if it does not say. @throws BadInput if there are
-/// not so many
+/// The number of voxels that --lidar requests; kOneTurn if it has no value. @throws BadInput if a
+/// sweep has fewer voxels
 std::int64_t lidar_voxels(const Parameters& parameters);
 
 }  // namespace convladder::command

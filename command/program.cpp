@@ -20,8 +20,8 @@
 namespace convladder::command {
 namespace {
 
-/// `bench` and `fuzz`: where libraries are opened, one of their own, so that a comparison in a
-/// fresh clone does not wait for what it does not need.
+/// `bench` and `fuzz` are in a library of their own where libraries are opened, so that a
+/// comparison in a fresh clone does not wait for it.
 #ifdef CONVLADDER_OPENS_RUNGS
 int measure(const char* command, const Options& options) {
   void* const function = function_in_program("measurements", "bench and fuzz", command);
@@ -38,7 +38,8 @@ int bench(const Options& options) { return convladder_bench(options); }
 int fuzz(const Options& options) { return convladder_fuzz(options); }
 int inspect(const Options&) {
   throw MissingLibrary(
-      "inspect opens libraries of rungs, which this build has not: run ./ladder inspect");
+      "inspect opens libraries of rungs, and this build links the rungs into the program: run "
+      "./ladder inspect");
 }
 #endif
 
@@ -56,8 +57,8 @@ int run(const Options& options) {
   return kProgramError;
 }
 
-/// The message in one line, and perhaps a second that names the nearest valid word. Control
-/// characters in what the user gave become '?'.
+/// Formats a message as one line, and optionally a second line with the nearest valid word. Control
+/// characters in the user's input are replaced by '?'.
 std::string error_lines(const std::string& message) {
   static const std::string kNearest = "\nnearest: ";
   const std::size_t second = message.rfind(kNearest);
@@ -89,7 +90,7 @@ int reported(const std::function<int()>& body) {
   } catch (const MissingLibrary& error) {
     return fail(kSetUpFailed, error.what());
   } catch (const std::bad_alloc&) {
-    return fail(kBadInput, "memory: there is not enough of it for this problem");
+    return fail(kBadInput, "memory: there is not enough memory for this problem");
   } catch (const std::exception& error) {
     return fail(kProgramError, std::string("an error of the program itself: ") + error.what());
   } catch (...) {

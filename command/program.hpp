@@ -1,5 +1,5 @@
 /// @file program.hpp
-/// @brief The program `convladder`: what `./ladder compare`, `list` and `bench` run.
+/// @brief The program `convladder`, which runs `./ladder compare`, `list` and `bench`.
 #pragma once
 
 #include <functional>
@@ -13,15 +13,16 @@ enum ExitStatus {
   kAllAgree = 0,
   kSomeDiffer = 1,
   kBadInput = 2,
-  kSetUpFailed = 3,  // a library of rungs is missing; otherwise the script says so
+  kSetUpFailed = 3,  // a library of rungs is missing; otherwise the script reports it
   kProgramError = 4,
   kInterrupted = 130
 };
 
-/// Does it, and reports what it throws on standard error. @return its status, or that of the error
+/// Calls the function and reports its exceptions on standard error. @return its status, or that of
+/// the error
 int reported(const std::function<int()>& body);
 
-/// Does what the arguments, without the program's name, ask for; never throws.
+/// Runs the command that the arguments describe (without the program's name); never throws.
 /// @return an ExitStatus
 int run_program(const std::vector<std::string>& arguments);
 

@@ -114,7 +114,7 @@ void Progress::draw() {
                            detail.empty() ? "" : ", ", detail);
   const std::size_t room =
       std::min<std::size_t>(output_width(), 120) - std::min(output_width(), kBarWidth + 5);
-  if (words.size() > room) words.resize(room);  // a line that wraps could not be erased
+  if (words.size() > room) words.resize(room);  // a wrapped line could not be erased
   std::fprintf(stderr, "\r\033[K  %s  %s", bar.c_str(), words.c_str());
   std::fflush(stderr);
   drawn_ = true;

@@ -13,33 +13,34 @@
 
 namespace convladder::command {
 
-/// Prints lines on standard output and, where standard error is a terminal, a bar in the line below
-/// them. Elsewhere there are only the lines, each flushed, so that a log shows how far the run is.
+/// Prints lines on standard output and, if standard error is a terminal, a bar in the line below
+/// them. Otherwise only the lines are printed, each flushed, so that a log shows the progress.
 class Progress {
  public:
-  /// A bar of `steps` steps; it appears when the run has taken a moment. `work` is what they are
-  /// worth together, in any unit.
+  /// A bar of `steps` steps, which appears after a short delay. `work` is the total weight of the
+  /// steps, in any unit.
   explicit Progress(std::size_t steps, double work);
-  /// Every step is worth the same.
+  /// All steps have the same weight.
   explicit Progress(std::size_t steps) : Progress(steps, static_cast<double>(steps)) {}
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// What is being done now. @param detail how far that is; asked whenever the bar is drawn
+  /// Sets the description of the current work. @param detail its progress; called whenever the bar
+  /// is drawn
   void begin(const std::string& what, std::function<std::string()> detail = {});
-  /// One more step is done.
+  /// Completes one step.
   void step();
-  /// What each step from now on is worth.
+  /// Sets the weight of each following step.
   void set_work_of_a_step(double work);
-  /// Nothing is done until go_on(), but for `what`: that time does not count for the pace.
+  /// Pauses the bar until go_on() and shows `what`: this time does not count for the estimate.
   void wait(const std::string& what);
   void go_on();
-  /// "about 20 s left", by the pace so far; empty at the beginning.
+  /// "about 20 s left", estimated from the speed so far; empty at the start.
   std::string time_left();
-  /// Who knows of other work that must be done first: seconds that it will take.
+  /// A function that estimates the seconds of other work that must be done first.
   void set_other_work(std::function<double()> seconds_left);
-  /// A line of the run's output. @throws BadInput if it cannot be written
+  /// Prints a line of the run's output. @throws BadInput if it cannot be written
   void line(const std::string& text);
 
  private:

@@ -32,13 +32,13 @@ nlohmann::ordered_json row_json(const Row& row) {
   if (!outcome.ran) return json;
   if (!outcome.remark.empty()) json["remark"] = outcome.remark;
   json["exact"] = outcome.exact;
-  // JSON has neither NaN nor infinities; the reason tells of them.
+  // JSON has neither NaN nor infinity; the reason reports them.
   if (std::isfinite(outcome.max_error)) json["max_error"] = outcome.max_error;
   json["milliseconds"] = outcome.milliseconds;
   return json;
 }
 
-/// All seats that could run, declined, because the reference takes too long.
+/// Declines all seats that could run, because the reference takes too long.
 Report without_reference(Prepared prepared, const std::vector<Seat>& seats,
                          const Observer& observer, const std::string& reason) {
   Report report{std::move(prepared.task), prepared.data, {}, {}};
@@ -48,7 +48,7 @@ Report without_reference(Prepared prepared, const std::vector<Seat>& seats,
     Row row{seat.rung, seat.where, {}};
     if (can_run(seat)) {
       row.outcome = {.status = Status::declined,
-                     .reason = "the reference, which it is compared with, " + reason};
+                     .reason = "the reference, with which it is compared, " + reason};
     } else {
       row.outcome = {.status = Status::skipped, .reason = why_no_gpu()};
     }

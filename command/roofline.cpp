@@ -23,7 +23,7 @@ constexpr Colour kGrid = {228, 228, 224};
 constexpr double kLetters = 15, kSmallLetters = 13;  // sizes of the font
 constexpr int kNameLines = 4;                        // of the problems' names, below the axes
 
-/// A precision, and the ceiling of its arithmetic.
+/// A precision and its arithmetic ceiling.
 struct Precision {
   const char* dtype;
   const char* ceiling;
@@ -42,7 +42,7 @@ struct Operation {
   Shape shape;
 };
 
-/// What a picture shows.
+/// The content of a picture.
 struct Subject {
   const char* title;
   std::vector<Operation> operations;  ///< the ladders that have arithmetic
@@ -50,14 +50,14 @@ struct Subject {
 };
 
 const Subject& subject_of(Convolutions kind) {
-  static const Subject dense = {"The fastest rung of each problem under what the GPU reaches",
+  static const Subject dense = {"The fastest rung of each problem and the ceilings of the GPU",
                                 {{"conv2d", "forward", Shape::disc},
                                  {"conv2d_dgrad", "input gradient", Shape::square},
                                  {"conv2d_wgrad", "weight gradient", Shape::diamond},
                                  {"gemm", "product", Shape::triangle}},
                                 2};
   static const Subject sparse = {
-      "The fastest rung of each sparse problem under what the GPU reaches",
+      "The fastest rung of each sparse problem and the ceilings of the GPU",
       {{"sparse_conv", "forward", Shape::disc},
        {"sparse_dgrad", "input gradient", Shape::square},
        {"sparse_wgrad", "weight gradient", Shape::diamond}},
@@ -91,7 +91,7 @@ struct Mark {
   Shape shape = Shape::disc;
 };
 
-/// The fastest rungs; one that rounds its factors only where it is faster than fp32.
+/// The fastest rungs; a rung that rounds its operands is shown only if it is faster than FP32.
 std::vector<Mark> marks_of(const Run& run, const Subject& subject) {
   std::map<std::tuple<std::string, std::string, std::string>, const TimedRow*> fastest;
   for (const TimedRow& row : run.rows) {
@@ -171,10 +171,10 @@ void draw_axes(Drawing& image, const Axes& axes) {
   image.line({kUpperLeft.x, kLowerRight.y}, kLowerRight, 1.2, kGrey);
   image.text({kUpperLeft.x + 10, kUpperLeft.y + 16}, kLetters, kGrey, "TFLOP/s");
   image.text({kUpperLeft.x, kHeight - 14.0}, kLetters, kGrey,
-             "Operations a byte of the arrays, and which problem has how many");
+             "Arithmetic intensity in operations per byte of the arrays, and the problems");
 }
 
-/// Traffic limits on the left, arithmetic on the right.
+/// Bandwidth ceilings on the left, arithmetic ceilings on the right.
 void draw_roof(Drawing& image, const Axes& axes, double tb_s, double peak, Colour colour,
                bool dashed) {
   const auto stretch = [&](Point from, Point to) {
@@ -212,8 +212,8 @@ void draw_legend(Drawing& image, const Subject& subject, double copy, double cop
   }
 }
 
-/// What a problem is called in the picture: "4096" for cube-4096; one name for all the maps of a
-/// product; "large-64" for large-64-subm3, since most sparse problems are submanifold ones.
+/// The label of a problem in the picture: "4096" for cube-4096; one label for all maps of a GEMM;
+/// "large-64" for large-64-subm3, since most sparse problems are submanifold.
 std::string short_name(std::string name) {
   if (const auto kernel = name.find("-subm3"); kernel != std::string::npos)
     return name.substr(0, kernel);
@@ -222,8 +222,8 @@ std::string short_name(std::string name) {
   return name.substr(0, name.find('-'));
 }
 
-/// Each problem once, below its mark of fewest operations a byte, in lines so that neighbours do
-/// not meet.
+/// Labels each problem once, below its mark of lowest arithmetic intensity, in several lines so
+/// that neighbouring labels do not overlap.
 void draw_names(Drawing& image, const Axes& axes, const std::vector<Mark>& marks) {
   std::map<std::string, double> intensities;
   for (const Mark& mark : marks) {

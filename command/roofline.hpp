@@ -1,5 +1,5 @@
 /// @file roofline.hpp
-/// @brief The picture of a run of the benchmarks.
+/// @brief The roofline picture of a benchmark run.
 #pragma once
 
 #include <optional>
@@ -9,14 +9,14 @@
 
 namespace convladder::command {
 
-/// Whose rows a picture shows.
+/// The set of ladders in a picture.
 enum class Convolutions {
-  dense,  ///< of whole images, and matrix products
-  sparse  ///< of listed sites
+  dense,  ///< dense convolutions and GEMMs
+  sparse  ///< sparse ladders
 };
 
-/// The fastest rung of each problem and precision, L2 warm, under what the GPU reaches: operations
-/// a second over operations a byte. Nothing if no row has both.
+/// The fastest rung of each problem and precision, L2 warm, below the ceilings of the GPU:
+/// operations per second over operations per byte. Empty if no row has both.
 std::optional<Drawing> roofline_picture(const benchmarks::Run& run, Convolutions kind);
 
 }  // namespace convladder::command

@@ -17,13 +17,13 @@ fs::path folder_of(const Ladder& ladder, const Rung& rung, Where where) {
   return fs::path(ladder.name) / name / name_of(where);
 }
 
-/// The name of an output's file without its suffix; a tile map's is the map's.
+/// The name of an output's file without its suffix; for a tile map, the name of the map.
 std::string file_name(const Task& task, const std::string& output) {
   const LadderCommand& command = command_of(task.ladder->name);
   return command.name_among ? command.name_among(task.problem) : output;
 }
 
-/// Beside the first output: the filtered photograph, or the order of the tiles.
+/// The picture beside the first output: the filtered photograph, or the order of the tiles.
 void stage_picture(OutputFolder& folder, const fs::path& place, const Task& task,
                    const Arrays& outputs) {
   const LadderCommand& command = command_of(task.ladder->name);
@@ -37,7 +37,7 @@ void stage_picture(OutputFolder& folder, const fs::path& place, const Task& task
 
 void stage_array(OutputFolder& folder, const fs::path& file, const Array* array) {
   if (array == nullptr) return folder.stage_removal(file);
-  // Files hold float32 and int32; a float holds all numbers of the shorter types.
+  // Files hold float32 and int32; a float represents all values of the shorter types.
   write_bytes(folder.parameter(), folder.stage(file),
               npy_bytes(array->dtype() == DType::i32 ? *array : rounded_to(*array, DType::f32)));
 }
@@ -53,7 +53,8 @@ void stage_outputs(OutputFolder& folder, const Report& report) {
   const Task& task = report.task;
   for (const Row& row : report.rows) {
     const fs::path place = folder_of(*task.ladder, *row.rung, row.where);
-    // Two rungs' files are then the same where their results are, whatever order each has.
+    // Sorts rows, so that the files of two rungs are identical if their results are, whatever the
+    // order.
     const Arrays outputs = canonical(task.problem, row.outcome.outputs);
     for (const ArraySpec& spec : task.ladder->signature(task.problem).outputs) {
       if (spec.optional) continue;

@@ -1,5 +1,6 @@
 /// @file save.hpp
-/// @brief What `compare --save DIR` writes: DIR/<ladder>/<rung, '/' as '.'>/<where>/NAME.npy.
+/// @brief Writes the files of `compare --save DIR`: DIR/<ladder>/<rung, '/' as
+/// '.'>/<where>/NAME.npy.
 #pragma once
 
 #include <vector>
@@ -9,13 +10,13 @@
 
 namespace convladder::command {
 
-/// Throws BadInput if these rows' results could not be written there.
+/// Throws BadInput if the results of these rows could not be written there.
 void check_folders(const OutputFolder& folder, const Ladder& ladder,
                    const std::vector<Seat>& seats);
 
-/// Writes the outputs of every rung that ran, in the canonical order where their own is free and
-/// without the optional ones, and pictures of filtered photographs and tile maps;
-/// what an earlier run left there of the others will be removed. All of it shows up at
+/// Writes the outputs of every rung that ran, in canonical order where the order is free, without
+/// the optional outputs, and the pictures of filtered photographs and tile maps. Files of an
+/// earlier run for the other rungs are removed. All changes become visible at
 /// OutputFolder::commit().
 void stage_outputs(OutputFolder& folder, const Report& report);
 

@@ -17,9 +17,8 @@ bool matches(const std::string& glob, const std::string& name) {
   return fnmatch(glob.c_str(), name.c_str(), 0) == 0;  // * matches / too
 }
 
-/// The end of a message, "\nnearest: RUNG": the rung that somebody who wrote `glob` may have meant.
-/// It is the one to use in place of a removed rung, or the nearest by the whole name, or by its
-/// last word.
+/// The end of a message, "\nnearest: RUNG": the rung that `glob` probably means. It is the
+/// replacement of a removed rung, or the nearest by whole name or by last word.
 std::string hint(const std::string& glob, const std::vector<const Ladder*>& ladders) {
   constexpr const char* kNearest = "\nnearest: ";
   std::vector<std::string> names, words;
@@ -41,17 +40,17 @@ std::string hint(const std::string& glob, const std::vector<const Ladder*>& ladd
 }
 
 void say_renamed(const RenamedRung& renamed) {
-  std::fprintf(stderr, "rung = %s: it is called %s now\n", renamed.name.c_str(),
+  std::fprintf(stderr, "rung = %s: the present name is %s\n", renamed.name.c_str(),
                renamed.now.c_str());
 }
 
-/// The present name of a rung that was called so; of its last word, where one alone was.
+/// The present name of a renamed rung; its last word suffices if it is unique.
 std::string present_name(const std::string& name) {
   const RenamedRung* found = nullptr;
   for (const RenamedRung& renamed : renamed_rungs()) {
     if (renamed.name != name && !renamed.name.ends_with("/" + name)) continue;
     require(found == nullptr, "rung", name,
-            text("several rungs were called so: ", found == nullptr ? "" : found->now, ", ",
+            text("several rungs had this name: ", found == nullptr ? "" : found->now, ", ",
                  renamed.now));
     found = &renamed;
   }
@@ -70,7 +69,7 @@ std::pair<const Ladder*, const Rung*> rung_named(const std::string& name) {
     for (const Rung& rung : ladder.rungs) {
       if (rung.name != name && !rung.name.ends_with("/" + name)) continue;
       require(found.second == nullptr, "rung", name,
-              text("several rungs are called so, also ", rung.name));
+              text("several rungs have this name, also ", rung.name));
       found = {&ladder, &rung};
     }
   }
@@ -106,7 +105,7 @@ Selection::Selection(const Options& options, const std::vector<const Ladder*>& l
                         hint(glob, ladders)));
   }
   if (std::find(places_.begin(), places_.end(), Where::gpu) != places_.end()) {
-    require(device_at(Where::gpu) != nullptr, "backend", "gpu", "there is none: " + why_no_gpu());
+    require(device_at(Where::gpu) != nullptr, "backend", "gpu", "not available: " + why_no_gpu());
   }
   if (places_.empty()) places_.assign(kEverywhere.begin(), kEverywhere.end());
 
@@ -115,7 +114,8 @@ Selection::Selection(const Options& options, const std::vector<const Ladder*>& l
   if (some) return;
   std::vector<std::string> names;
   for (const Where where : places_) names.emplace_back(name_of(where));
-  throw BadInput(text("backend = ", joined(names, ", "), ": none of the chosen rungs runs there"));
+  throw BadInput(
+      text("backend = ", joined(names, ", "), ": none of the selected rungs can run there"));
 }
 
 std::vector<Seat> Selection::seats(const Ladder& ladder) const {

@@ -1,5 +1,5 @@
 /// @file selection.hpp
-/// @brief Which rungs run, and where.
+/// @brief Selects the rungs, and the places where they run.
 #pragma once
 
 #include <string>
@@ -17,22 +17,22 @@ struct Seat {
   Where where = Where::cpu;
 };
 
-/// True if the rung has code for that place, and the place is there.
+/// True if the rung has code for that place and the place is available.
 bool can_run(const Seat& seat);
 
-/// The rung that is called so, or whose name ends so, and its ladder.
+/// The rung with that name, or whose name ends with it, and its ladder.
 /// @throws BadInput if there is none, with the nearest name, or more than one
 std::pair<const Ladder*, const Rung*> rung_named(const std::string& name);
 
-/// What --rung and --backend choose from some ladders.
+/// The selection of --rung and --backend among some ladders.
 class Selection {
  public:
-  /// @throws BadInput if a glob matches no rung of these ladders, a place is asked for that is not
-  /// there, or nothing remains
+  /// @throws BadInput if a pattern matches no rung of these ladders, a requested place is not
+  /// available, or no rung remains
   Selection(const Options& options, const std::vector<const Ladder*>& ladders);
 
-  /// The rows of a ladder: every chosen rung in every place where it can run and that was asked
-  /// for, also if the place is not there.
+  /// The rows of a ladder: every selected rung at every requested place for which it has code, also
+  /// if the place is not available.
   std::vector<Seat> seats(const Ladder& ladder) const;
 
  private:

@@ -92,7 +92,7 @@ std::string Table::header() const {
 std::string Table::row(const Row& row, const std::vector<Row>& before) const {
   const Outcome& outcome = row.outcome;
   if (outcome.status == Status::skipped) return "";
-  // A rung that runs in two places is named once.
+  // A rung that runs at two places is named once.
   const bool again = !before.empty() && before.back().rung == row.rung &&
                      before.back().outcome.status != Status::skipped;
   const std::string name = again ? "" : row.rung->name;
@@ -108,7 +108,7 @@ std::string Table::row(const Row& row, const std::vector<Row>& before) const {
     if (!outcome.remark.empty()) line += "\n    " + wrapped(outcome.remark, 4, 4);
     if (!outcome.reason.empty()) line += "\n    " + wrapped(printable(outcome.reason), 4, 4);
   } else {
-    // Below, where a word would hardly fit beside.
+    // Below the name, if the text would hardly fit beside it.
     const bool below = narrow_ && indent + kBesideRung > output_width();
     line += below ? "\n    " + wrapped(printable(outcome.reason), 4, 4)
                   : wrapped(printable(outcome.reason), indent, indent);
@@ -154,7 +154,7 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
   Report all = reports.front();
   for (std::size_t i = 0; i < all.rows.size(); ++i) {
     Outcome sum{.status = Status::skipped};
-    std::map<std::string, std::vector<std::string>> declined;  // problems by the reason
+    std::map<std::string, std::vector<std::string>> declined;  // problems grouped by reason
     std::size_t ran = 0;
     sum.exact = true;
     for (std::size_t p = 0; p < reports.size(); ++p) {

@@ -1,5 +1,5 @@
 /// @file table.hpp
-/// @brief A comparison as a table, row by row while it runs.
+/// @brief A comparison as a table, printed row by row during the run.
 #pragma once
 
 #include <string>
@@ -12,22 +12,23 @@ namespace convladder::command {
 /// "1.23 ms".
 std::string time_text(double milliseconds);
 
-/// A table of one ladder. Rows of places that are not there are summed up in a line at the end.
+/// A table of one ladder. Rows of places that are not available are summarised in one line at the
+/// end.
 class Table {
  public:
   explicit Table(const std::vector<Seat>& seats);
 
   std::string header() const;
-  /// The row's line or lines; empty if it only counts towards skipped().
+  /// The line or lines of a row; empty if it only counts towards skipped().
   std::string row(const Row& row, const std::vector<Row>& before) const;
-  /// What the errors with a star are relative to; empty if there are none.
+  /// The reference values of the errors marked with a star; empty if there are none.
   std::string footnote(const std::vector<Row>& rows) const;
-  /// A line for each place where rungs were skipped; empty if there are none.
+  /// One line for each place where rungs were skipped; empty if there are none.
   std::string skipped(const std::vector<Row>& rows) const;
 
  private:
   std::size_t rung_width_;
-  bool narrow_;  ///< The terminal is: a rung's name has a line of its own.
+  bool narrow_;  ///< The terminal is narrow: the name of a rung has a line of its own.
 };
 
 /// The reports of one ladder on several problems as one: a row agrees if it agrees on all problems.
@@ -36,7 +37,7 @@ Report merged(const std::vector<Report>& reports, const std::vector<std::string>
 /// The title lines of a ladder's table.
 std::string title_lines(const Ladder& ladder, const std::string& problem, Data data);
 
-/// `words` in lines of the terminal's width; all but the first are indented.
+/// `words` in lines of the terminal's width; all lines but the first are indented.
 std::string wrapped(const std::string& words, std::size_t first_column, std::size_t indent);
 
 }  // namespace convladder::command

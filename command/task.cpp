@@ -14,7 +14,7 @@
 namespace convladder::command {
 namespace {
 
-/// Throws BadInput unless every array has the shape that the problem's signature says.
+/// Throws BadInput unless every array has the shape in the problem's signature.
 void require_shapes(const Task& task, const Parameters& parameters) {
   const Signature signature = task.ladder->signature(task.problem);
   for (const auto& [name, array] : task.given) {
@@ -28,7 +28,7 @@ void require_shapes(const Task& task, const Parameters& parameters) {
   }
 }
 
-/// Values of the inputs that nobody gave.
+/// Values of the inputs that were not given.
 Arrays made_up(const Signature& signature, const Task& task, Data data, std::uint64_t seed) {
   Signature missing = signature;
   std::erase_if(missing.inputs, [&](const ArraySpec& spec) {
@@ -56,8 +56,8 @@ std::vector<Task> read_tasks(const Options& options) {
 
 Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
   const Signature signature = task.ladder->signature(task.problem);
-  // Before anything is allocated: the inputs, and for each output the reference's values and
-  // magnitudes in double, a rung's result, and that result's copy on the host.
+  // Checked before anything is allocated: the inputs, and for each output the reference's values
+  // and magnitudes in double, a rung's result, and the copy of that result on the host.
   double bytes = 0;
   for (const ArraySpec& spec : signature.inputs)
     bytes += 2.0 * 4 * static_cast<double>(element_count(spec.shape));
@@ -68,17 +68,18 @@ Prepared prepare(Task task, std::optional<Data> wanted, std::uint64_t seed) {
   require_valid_values(*task.ladder, task.problem, task.given);
   if (exactness_of(task.problem) == Exactness::never) {
     require(wanted != Data::integer, "data", "integer",
-            "the roots of unity are irrational, and no sum by them is exact; see --ring mersenne");
+            "the roots of unity are irrational, and sums of their multiples are not exact; see "
+            "--ring mersenne");
     wanted = Data::real;
   }
   if (exactness_of(task.problem) == Exactness::always) {
-    require(wanted != Data::real, "data", "real", "the ring mersenne has whole numbers alone");
+    require(wanted != Data::real, "data", "real", "the ring mersenne supports integers only");
     wanted = Data::integer;
   }
   if (wanted == Data::integer) {
     for (const auto& [name, array] : task.given) {
       require(all_whole(array), "data", "integer",
-              text("the array ", name, " holds other than whole numbers"));
+              text("the array ", name, " holds numbers that are not integers"));
     }
   }
   Data kind = wanted.value_or(Data::integer);

@@ -1,5 +1,5 @@
 /// @file terminal.hpp
-/// @brief What standard output and standard error are, and text for them.
+/// @brief Properties of standard output and standard error, and text for them.
 #pragma once
 
 #include <cstddef>
@@ -8,20 +8,19 @@
 
 namespace convladder::command {
 
-/// True if standard error shows a person how far we are: a terminal that understands control
-/// sequences.
+/// True if standard error is a terminal that supports control sequences, so that progress can be
+/// shown.
 bool can_show_progress();
 
-/// What was printed, to standard output now. A reader that is gone, as `head` is, has what it
-/// wants.
+/// Flushes standard output. A closed pipe, as after `head`, is not an error.
 /// @throws BadInput if it cannot be written for another reason
 void flush_output();
 
-/// The number in COLUMNS, or else the columns of the terminal that standard output is; a very large
-/// number where it is none.
+/// The number in COLUMNS, otherwise the width of the terminal on standard output; a very large
+/// number if it is not a terminal.
 std::size_t output_width();
 
-/// True if the locale's characters are UTF-8.
+/// True if the locale's character encoding is UTF-8.
 bool speaks_utf8();
 
 enum class Style { plain, bold, dim, good, bad, warning };
@@ -29,10 +28,10 @@ enum class Style { plain, bold, dim, good, bad, warning };
 /// The text in colours, if standard output is a terminal and NO_COLOR is not set (no-color.org).
 std::string styled(Style style, std::string_view text);
 
-/// The text with '?' for control characters, which could move the cursor or fake a second line.
+/// The text with '?' for control characters, which could move the cursor or imitate a second line.
 std::string printable(std::string_view text);
 
-/// `text`, filled up with spaces to `width` characters: on its right, or on its left.
+/// `text` padded with spaces to `width` characters, on the right or on the left.
 std::string left(std::string_view text, std::size_t width);
 std::string right(std::string_view text, std::size_t width);
 

@@ -23,7 +23,7 @@ namespace convladder::command {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* kFolder = "out/tour";  // where the pictures go without --save
+constexpr const char* kFolder = "out/tour";  // the folder of the pictures without --save
 
 struct Photograph {
   const char* file;
@@ -32,17 +32,17 @@ struct Photograph {
 constexpr Photograph kPhotographs[] = {
     {"coffee.png", "Coffee, photograph by Rachel Michetti"},
     {"chelsea.png", "Chelsea, photograph by Stefan van der Walt"}};
-constexpr const Photograph& kComparedPhotograph = kPhotographs[1];  // the smaller one
+constexpr const Photograph& kComparedPhotograph = kPhotographs[1];  // the smaller of the two
 
-constexpr std::int64_t kPartOfATurn = 12000;  // voxels of the sweep under rulebooks
-/// The sweep under sparse convolutions: a part of a turn, which the emulated kernels are done with
-/// soon.
+constexpr std::int64_t kPartOfATurn = 12000;  // voxels of the sweep for rulebooks
+/// The sweep for sparse convolutions: part of a rotation, which the emulated kernels process
+/// quickly.
 constexpr std::int64_t kConvolvedVoxels = 4000;
 constexpr int kSweepChannels = 16;
 constexpr double kWorkOfPictures = 2;  // see Stop::work
 constexpr int kCoarse = 16;            // voxels along a cell of the dense tensor
 
-/// A rulebook over a sweep. Strided ones halve the grid, as the encoders of detectors do.
+/// A rulebook over a sweep. Strided convolutions halve the grid, as in the encoders of detectors.
 RulebookProblem sweep_rulebook(SparseMode mode, const Array& coords) {
   const bool strided = mode == SparseMode::strided;
   return validated(RulebookProblem{.mode = mode,
@@ -52,8 +52,8 @@ RulebookProblem sweep_rulebook(SparseMode mode, const Array& coords) {
                                    .pad = every_axis(strided ? 1 : 0)});
 }
 
-/// The sites of a sweep after as many strides as a detector makes before it goes over to a dense
-/// tensor: cells of 16 x 16 x 16 voxels.
+/// The sites of a sweep after the strides that a detector applies before its dense tensor: cells of
+/// 16 x 16 x 16 voxels.
 Task coarse_sweep_task(std::uint64_t seed) {
   const Array sweep = lidar_sweep(kConvolvedVoxels, seed);
   const RulebookProblem strides =
@@ -75,23 +75,24 @@ Task coarse_sweep_task(std::uint64_t seed) {
 struct Stop {
   std::vector<Prepared> problems;
   std::vector<Seat> seats;
-  double work = 0;    ///< How long it takes beside the others, without a GPU; for the time left.
-  bool saved = true;  ///< --save has one folder a ladder: the ladder's first stop fills it.
+  double work = 0;    ///< The relative time of the stop without a GPU, for the estimate of the time
+                      ///< left.
+  bool saved = true;  ///< --save has one folder per ladder, which the ladder's first stop fills.
 };
 
-/// Where a file of the repository's folder data/ lies.
+/// The path of a file in the repository's folder data/.
 std::string data_file(const std::string& name) {
   for (const fs::path folder : {"data", CONVLADDER_SOURCE_DIR "/data"}) {
     std::error_code error;
     if (fs::exists(folder / name, error)) return (folder / name).string();
   }
-  throw BadInput(
-      text("data/", name, ": not found; the tour is for a folder with the repository's files"));
+  throw BadInput(text("data/", name,
+                      ": not found; the tour needs the files of the repository's folder data/"));
 }
 
-/// The tour's problems, in the order of the ladders: as many and as large as fit into half a
-/// minute without a GPU. Data are integers, which find every wrong index, or random numbers
-/// where the size of rounding errors is worth seeing.
+/// The tour's problems, in the order of the ladders; their number and sizes fit into half a minute
+/// without a GPU. Data are integers, which reveal every wrong index, or random numbers where the
+/// size of the rounding errors is of interest.
 std::vector<Stop> make_stops(const Options& options, const Selection& selection) {
   std::vector<Stop> stops;
   const auto add = [&](const char* name, double work, std::vector<Task> tasks, Data data) {
@@ -170,14 +171,15 @@ std::vector<Stop> make_stops(const Options& options, const Selection& selection)
     sweep.problem.set("lidar", text(kConvolvedVoxels));
     add("voxelize", 0.5, read_tasks(sweep), Data::real);
   }
-  // Roots of unity are irrational, or whole numbers: the ring decides how results are compared.
+  // Roots of unity are irrational numbers or integers: the ring determines how results are
+  // compared.
   if (options.data != Data::integer)
     add_problem("fft", 0.5, validated(FftProblem{.N = 64, .L = 256}), Data::real);
   if (options.data != Data::real) {
     add_problem("fft", 0.5, validated(FftProblem{.N = 64, .L = 64, .ring = FftRing::mersenne}),
                 Data::integer);
   }
-  // A ladder that has no problem here shows its example.
+  // A ladder without a problem here shows its example.
   for (const Ladder& other : ladders()) {
     const auto is_here = [&](const Stop& stop) {
       return stop.problems.front().task.ladder->name == other.name;
@@ -199,8 +201,8 @@ std::vector<Task> filter_tasks(const Photograph& photograph) {
   return tasks;
 }
 
-/// The seat whose results become pictures: the fastest rung that agreed on the photograph and takes
-/// all filters, on a GPU if there is one, else emulated. Null if there is none.
+/// The seat whose results become pictures: the fastest rung that agreed on the photograph and
+/// supports all filters, on a GPU if available, otherwise emulated. Null if there is none.
 const Row* painter(const std::vector<Report>& reports, const std::vector<Task>& tasks) {
   const Row* best = nullptr;
   for (const Report& report : reports) {
@@ -252,13 +254,13 @@ Drawing tile_orders(const std::vector<Report>& reports) {
                         text(grid.x * grid.y * grid.z, " blocks")});
   }
   exhibits.push_back({tile_order_legend(), "", ""});
-  return contact_sheet("The order in which each map hands out the tiles of a product",
-                       "what runs at the same time shares the rows and columns that it reads",
+  return contact_sheet("The order in which each map assigns the tiles of a GEMM to blocks",
+                       "blocks that run concurrently share the rows and columns that they read",
                        exhibits, 4);
 }
 
-/// The sites of a sweep from above: before, after a submanifold and after a strided convolution,
-/// and a detail of each.
+/// The sites of a sweep from above: the input, the outputs of a submanifold and of a strided
+/// convolution, and a detail of each.
 Drawing sweep_from_above(std::uint64_t seed) {
   const Array sweep = lidar_sweep(kOneTurn, seed);
   const Rulebook same = make_rulebook(sweep_rulebook(SparseMode::subm, sweep), sweep);
@@ -279,18 +281,18 @@ Drawing sweep_from_above(std::uint64_t seed) {
         {view(half.out_coords, half.problem.out_shape), "strided by 2", remark(half.out_coords)});
   }
   return contact_sheet("A simulated LiDAR sweep from above, 160 m x 160 m",
-                       "sites that hold something, coloured by the height of the topmost: a "
-                       "submanifold convolution adds none",
+                       "occupied sites, coloured by the height of the topmost; a submanifold "
+                       "convolution adds no sites",
                        exhibits, 3);
 }
 
-/// Tells the progress bar when the tour waits for a library of rungs that is still being built, and
-/// how long the build will go on by its pace so far.
+/// Reports in the progress bar that the tour waits for a library of rungs that is still being
+/// built, and the estimated remaining time of the build.
 class BuildWatch {
  public:
   explicit BuildWatch(Progress& progress) {
     observe_waits([&progress](const std::string& folder) {
-      folder.empty() ? progress.go_on() : progress.wait("waits until " + folder + " is built");
+      folder.empty() ? progress.go_on() : progress.wait("waiting until " + folder + " is built");
     });
     progress.set_other_work([start = Clock::now(), first = build_progress()] {
       const std::optional<double> now = build_progress();
@@ -307,7 +309,7 @@ class BuildWatch {
   using Clock = std::chrono::steady_clock;
 };
 
-/// Where there is no bar: a line a stop on standard error, which says how far the tour is.
+/// Without a bar: one line per stop on standard error, with the progress of the tour.
 void tell_time_left(Progress& progress, const Stop& stop, std::size_t number, std::size_t stops) {
   if (can_show_progress()) return;
   const std::string left = progress.time_left();
@@ -327,9 +329,9 @@ std::string machine_line() {
 int tour(const Options& options) {
   const auto start = std::chrono::steady_clock::now();
   if (const auto name = options.problem.first()) {
-    throw BadInput(text(*name,
-                        ": describes a problem, which needs a ladder: ./ladder compare LADDER --",
-                        *name, " ..."));
+    throw BadInput(text(
+        *name, ": an option that describes a problem requires a ladder: ./ladder compare LADDER --",
+        *name, " ..."));
   }
   std::vector<const Ladder*> all;
   for (const Ladder& ladder : ladders()) all.push_back(&ladder);
@@ -354,7 +356,7 @@ int tour(const Options& options) {
     Progress progress(steps, work);
     const BuildWatch watch(progress);
     progress.line(styled(
-        Style::bold, "ConvLadder: every rung of every ladder, checked against the same reference"));
+        Style::bold, "ConvLadder: every rung of every ladder, compared with the same reference"));
     progress.line(styled(Style::dim, printable(machine_line())) + "\n");
     for (Stop& stop : stops) {
       tell_time_left(progress, stop, static_cast<std::size_t>(&stop - stops.data()) + 1,
@@ -363,7 +365,7 @@ int tour(const Options& options) {
       progress.set_work_of_a_step(stop.work /
                                   static_cast<double>(std::max<std::size_t>(steps_here, 1)));
       const bool save = options.save.has_value() && stop.saved;
-      // Its problems are small: without --limit, every rung runs, however slow the machine is.
+      // The problems are small: without --limit, every rung runs, however slow the machine is.
       const RunOptions run_options{.limit = 1.0 * options.limit.value_or(0)};
       for (Report& report :
            run_and_print(std::move(stop.problems), stop.seats, save, progress, run_options)) {
@@ -399,10 +401,10 @@ int tour(const Options& options) {
       std::chrono::duration_cast<std::chrono::seconds>(std::chrono::steady_clock::now() - start);
   std::printf("%s, in %lld s\n", tally(reports).c_str(), static_cast<long long>(seconds.count()));
   std::printf("%s\n", styled(Style::dim,
-                             "emulated: the CUDA file, run on this CPU; that checks its result, "
-                             "and its time says nothing of a GPU's")
+                             "emulated: the CUDA file runs on this CPU; this checks its result, "
+                             "but the time is not a GPU time")
                           .c_str());
-  if (!can_draw()) std::printf("Pictures: none, this program was built without Cairo\n");
+  if (!can_draw()) std::printf("Pictures: none, because this program was built without Cairo\n");
   for (const std::string& picture : pictures) {
     std::printf("%s%s\n", &picture == pictures.data() ? "Pictures: " : "          ",
                 printable(picture).c_str());

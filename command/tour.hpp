@@ -1,5 +1,5 @@
 /// @file tour.hpp
-/// @brief `compare` without a ladder: every rung of every ladder, and pictures.
+/// @brief `compare` without a ladder: runs every rung of every ladder, and draws pictures.
 #pragma once
 
 #include "command/options.hpp"

@@ -10,7 +10,7 @@
 namespace convladder::command {
 namespace {
 
-constexpr TileSize kTile = {128, 128, 8};  // a common choice for GEMM in float
+constexpr TileSize kTile = {128, 128, 8};  // a common choice for FP32 GEMMs
 constexpr std::size_t kMap = 12, kNumber = 10;
 
 std::string megabytes(double bytes) {
@@ -25,8 +25,8 @@ std::string wave_table(const std::vector<Report>& reports) {
   const auto& first = std::get<TileMapProblem>(reports.front().task.problem);
   std::string table =
       text("  Predicted reads from DRAM: ", first.blocks, first.blocks == 1 ? " block" : " blocks",
-           " run at once, a tile is ", kTile.m, " x ", kTile.n, " floats, a k-step ", kTile.k,
-           ";\n  what several blocks of a wave read comes once.\n");
+           " run concurrently, a tile is ", kTile.m, " x ", kTile.n, " floats, a k-step ", kTile.k,
+           ";\n  data that several blocks of a wave read are counted once.\n");
   table +=
       styled(Style::dim,
              "  " + left("map", kMap) + right("blocks", kNumber) + right("of them", kNumber) +

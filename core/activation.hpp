@@ -1,24 +1,24 @@
 /// @file activation.hpp
-/// @brief What becomes of an output once it is complete.
+/// @brief The activation functions of an output.
 #pragma once
 
 #include "core/arithmetic.hpp"
 
 namespace convladder {
 
-/// What becomes of an output once it is complete.
+/// The activation function that is applied to a complete sum.
 enum class Activation {
-  none,  ///< it stays as it is
+  none,  ///< identity
   relu   ///< negative numbers become 0
 };
 
-/// As on the command line: "relu".
+/// The name on the command line: "relu".
 constexpr const char* name_of(Activation activation) {
   return activation == Activation::none ? "none" : "relu";
 }
 
-/// A complete sum, bias included, as it is stored. Written so that NaN stays NaN, as in PyTorch:
-/// max(value, 0) would hide it. -0 stays -0, which equals 0.
+/// The activated value of a complete sum, bias included. NaN is preserved, as in PyTorch:
+/// max(value, 0) would discard it. -0 stays -0, which equals 0.
 HOST_DEVICE constexpr float activated(Activation activation, float value) {
   return activation == Activation::relu && value < 0.0f ? 0.0f : value;
 }

@@ -1,5 +1,5 @@
 /// @file arguments.hpp
-/// @brief The arrays of a run by name, for programs, and the way from there to a ladder's own.
+/// @brief The arrays of a run by name, and their conversion to a ladder's own array type.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,16 @@
 
 namespace convladder {
 
-/// The arrays of one run, by name, and where it computes: as programs hold them, which treat all
-/// ladders alike. A rung gets them as its ladder's arrays, Conv2dArrays say: see arrays_of().
+/// The arrays of one run by name, and the context of the run. Programs use this form, which is the
+/// same for all ladders. A rung receives its ladder's arrays instead, such as Conv2dArrays: see
+/// arrays_of().
 class Arguments {
  public:
   /// An array of the run.
   struct Slot {
-    std::string name;  ///< As in the ladder's Signature.
-    DType dtype;       ///< Of its elements.
-    void* data;        ///< Where the rung computes.
+    std::string name;  ///< The name in the ladder's Signature.
+    DType dtype;       ///< Type of the elements.
+    void* data;        ///< Address at the place where the rung runs.
   };
   /// Allocates the output `name` with its final shape, and returns its memory.
   using Creator = std::function<void*(const std::string& name, DType dtype, const Shape& shape)>;
@@ -36,30 +37,30 @@ class Arguments {
 
   const Context& context() const { return context_; }  ///< Stream and workspace.
 
-  /// The same run with arrays under other names: pairs of what each is called here and there.
+  /// The same run with renamed arrays: pairs of the name here and the name there.
   Arguments renamed(const std::vector<std::pair<std::string, std::string>>& names) const;
 
-  /// An input's elements. @throws std::logic_error if there is none of that name and type.
+  /// The elements of an input. @throws std::logic_error if there is none with that name and type.
   template <class T>
   const T* in(std::string_view name) const {
     return typed<const T>(slot_named(name, inputs_), "input", name);
   }
-  /// An output's elements. @throws std::logic_error if there is none of that name and type.
+  /// The elements of an output. @throws std::logic_error if there is none with that name and type.
   template <class T>
   T* out(std::string_view name) const {
     return typed<T>(slot_named(name, outputs_), "output", name);
   }
-  /// An input that not every problem has: null where it has not.
+  /// An optional input: null if the problem does not have it.
   template <class T>
   const T* in_or_null(std::string_view name) const {
     return slot_named(name, inputs_) != nullptr ? in<T>(name) : nullptr;
   }
 
-  /// Sets an array of a ladder: null where the run has none of that name.
+  /// Sets an array of a ladder: null if the run has none with that name.
   void find(std::string_view name, Input& array) const;
-  void find(std::string_view name, Output& array) const;  ///< The same.
-  /// The same, of a type that does not depend on the problem.
-  /// @throws std::logic_error if the run's array of that name has another
+  void find(std::string_view name, Output& array) const;  ///< An output.
+  /// An array whose type does not depend on the problem.
+  /// @throws std::logic_error if the run's array of that name has another type
   template <class T>
   void find(std::string_view name, const T*& array) const {
     Input found;
@@ -73,11 +74,12 @@ class Arguments {
     find(name, found);
     array = found.as<T>();
   }
-  void find(std::string_view name, OutputCreator& creator) const;       ///< That of the run.
-  void find(std::string_view name, FloatOutputCreator& creator) const;  ///< The same for floats.
+  void find(std::string_view name, OutputCreator& creator) const;       ///< The creator of the run.
+  void find(std::string_view name, FloatOutputCreator& creator) const;  ///< The creator of a float
+                                                                        ///< output.
 
  private:
-  /// Null if there is none of that name.
+  /// Null if there is none with that name.
   static const Slot* slot_named(std::string_view name, const std::vector<Slot>& slots);
   [[noreturn]] static void no_slot(const char* kind, std::string_view name);
 

@@ -1,5 +1,5 @@
 /// @file arithmetic.hpp
-/// @brief Integer arithmetic that C's operators get wrong or do silently, and row-major indices.
+/// @brief Integer arithmetic for which C's operators are wrong or silent, and row-major indices.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +16,8 @@
 
 namespace convladder {
 
-/// a / b rounded towards minus infinity, b > 0. C's `/` rounds towards zero, which turns "no output
-/// at all" (-1 / 2) into "one output" in many implementations of the output-size formula.
+/// a / b rounded towards minus infinity, b > 0. C's `/` rounds towards zero, which in many
+/// implementations of the output-size formula turns no output (-1 / 2) into one output.
 HOST_DEVICE constexpr std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - (a % b < 0 ? 1 : 0);
 }
@@ -28,7 +28,7 @@ HOST_DEVICE constexpr Integer ceil_div(Integer a, Integer b) {
   return a / b + (a % b != 0 ? 1 : 0);
 }
 
-/// What a window of `taps` taps covers: (taps - 1) * dilation + 1.
+/// The extent of a window of `taps` taps: (taps - 1) * dilation + 1.
 HOST_DEVICE constexpr std::int64_t window_extent(std::int64_t taps, std::int64_t dilation) {
   return (taps - 1) * dilation + 1;
 }

@@ -17,11 +17,11 @@
 
 namespace convladder {
 
-/// How the elements of an array follow one another where a rung computes. Its shape, messages and
-/// files do not change with it.
+/// The order of an array's elements in the memory of a rung. Shape, messages and files do not
+/// depend on it.
 struct MemoryOrder {
-  Shape view;  ///< The shape, with axes split where an order needs that; empty: as it is.
-  std::vector<int> axes;  ///< The view's axes, outermost first in memory.
+  Shape view;  ///< The shape, with axes split if the order requires it; empty: unchanged.
+  std::vector<int> axes;  ///< The axes of the view, outermost first in memory.
 };
 
 /// "2 x 3 x 5"; a scalar's shape is empty.
@@ -30,19 +30,20 @@ inline std::string to_string(const Shape& shape) { return joined(shape, " x "); 
 /// The number of elements. @throws BadInput on overflow.
 std::int64_t element_count(const Shape& shape);
 
-/// What an input or an output of a rung is.
+/// The specification of an input or output of a rung.
 struct ArraySpec {
-  std::string name;  ///< As in files and messages: x, weights, y ...
-  std::string axes;  ///< One letter an axis, for messages: "nkpq".
-  Shape shape;       ///< Row-major; for `dynamic` outputs the extent that is not known is 0.
+  std::string name;          ///< The name in files and messages: x, weights, y ...
+  std::string axes;          ///< One letter per axis, for messages: "nkpq".
+  Shape shape;               ///< Row-major; for `dynamic` outputs, the unknown extent is 0.
   DType dtype = DType::f32;  ///< Type of its elements.
-  bool dynamic = false;      ///< The rung creates this output itself, once it knows its size.
-  std::string initial = {};  ///< The input that this output starts as; empty: unwritten (NaN).
-  bool optional = false;     ///< A dynamic output that a rung may leave out.
-  MemoryOrder order = {};  ///< In the memory that a rung gets; row-major unless it says otherwise.
+  bool dynamic = false;      ///< The rung creates this output itself when it knows the size.
+  std::string initial = {};  ///< The input with which this output is initialised; empty: unwritten
+                             ///< (NaN).
+  bool optional = false;     ///< A dynamic output that a rung may omit.
+  MemoryOrder order = {};    ///< The order in a rung's memory; row-major by default.
 };
 
-/// Everything that a rung reads and writes.
+/// All inputs and outputs of a rung.
 struct Signature {
   std::vector<ArraySpec> inputs;   ///< In the order in which messages name them.
   std::vector<ArraySpec> outputs;  ///< Likewise.
@@ -61,7 +62,7 @@ class Array {
   const Shape& shape() const { return shape_; }  ///< Extents, outermost first.
   /// Number of elements.
   std::int64_t size() const { return static_cast<std::int64_t>(bytes_.size() / size_of(dtype_)); }
-  /// The same elements in another shape, of as many.
+  /// The same elements in another shape of the same size.
   Array reshaped(Shape shape) const {
     if (element_count(shape) != size()) throw std::logic_error("reshaped to another size");
     Array result = *this;
@@ -78,7 +79,7 @@ class Array {
     check<T>();
     return {reinterpret_cast<T*>(bytes_.data()), bytes_.size() / sizeof(T)};
   }
-  /// The elements, to read. @throws std::logic_error if T is not the element type.
+  /// The elements, read-only. @throws std::logic_error if T is not the element type.
   template <class T>
   std::span<const T> as() const {
     check<T>();

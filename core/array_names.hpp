@@ -1,5 +1,5 @@
 /// @file array_names.hpp
-/// @brief The names of a ladder's arrays, for programs that hold them by name.
+/// @brief The names of a ladder's arrays, for programs that access them by name.
 #pragma once
 
 #include "core/conv2d_gradients.hpp"
@@ -15,8 +15,8 @@
 
 namespace convladder {
 
-/// What for_each_array() of all three sparse convolutions has: the rulebook, as the forward pass
-/// numbers it.
+/// The arrays that all three sparse convolutions share: the rulebook, numbered as in the forward
+/// pass.
 template <class A, class Visit>
 void for_each_array_of_rulebook(A& arrays, const Visit& visit) {
   visit("pairs", arrays.pairs);
@@ -27,7 +27,7 @@ void for_each_array_of_rulebook(A& arrays, const Visit& visit) {
   visit("split_order", arrays.split_order);
 }
 
-/// Calls visit(name, array) for each array of a ladder, under the name that its Signature has.
+/// Calls visit(name, array) for each array of a ladder, with the name in its Signature.
 template <class Visit>
 void for_each_array(Conv2dArrays& arrays, const Visit& visit) {
   visit("x", arrays.x);

@@ -1,5 +1,5 @@
 /// @file channel_bias.hpp
-/// @brief A bias for each channel, added to a result that is complete: for rungs that have none.
+/// @brief A bias per channel, added to a complete result: for rungs that do not fuse it.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,19 @@
 
 namespace convladder {
 
-/// y, `count` numbers of float, Half or BFloat16, and what is added to each: number i is of channel
-/// i / step % channels, and becomes y[i] + bias of that channel in float, rounded once to the type.
+/// y, `count` elements of float, Half or BFloat16, and the bias. Element i belongs to channel i /
+/// step % channels; it becomes y[i] + bias of that channel, computed in float and rounded once to
+/// the type.
 struct ChannelBias {
   void* y;             ///< [count], in place
-  DType dtype;         ///< of y
-  std::int64_t count;  ///< numbers of y
-  std::int64_t step;   ///< from one channel to the next: H * W, with channels innermost 1
-  int channels;        ///< of y
+  DType dtype;         ///< element type of y
+  std::int64_t count;  ///< elements of y
+  std::int64_t step;   ///< distance between channels in elements: H * W; 1 with channels innermost
+  int channels;        ///< channels of y
   const float* bias;   ///< [channels]
 };
 
-/// Number i of y, of type T, with its bias.
+/// Element i of y, of type T, plus its bias.
 template <class T>
 HOST_DEVICE inline void add_bias_to(const ChannelBias& to, std::int64_t i) {
   T* const y = static_cast<T*>(to.y) + i;
@@ -30,7 +31,7 @@ HOST_DEVICE inline void add_bias_to(const ChannelBias& to, std::int64_t i) {
 /// In host memory.
 void add_channel_bias(const ChannelBias& to);
 
-// core/cuda/channel_bias.cu is compiled once for each; they launch in the run's stream.
+// core/cuda/channel_bias.cu is compiled once for each; the kernels run in the run's stream.
 namespace emulated {
 /// In cuda_on_cpu's memory.
 void add_channel_bias(const ChannelBias& to);

@@ -1,5 +1,5 @@
 /// @file complete.cpp
-/// @brief What every call of a rung by its name is checked for: see Implementation::operator().
+/// @brief Checks of every direct call of a rung: see Implementation::operator().
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -14,13 +14,13 @@
 namespace convladder {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // of a workspace, see Context
+constexpr std::size_t kAlignment = 256;  // alignment of a workspace, see Context
 
 bool is_same(const PerAxis& a, const PerAxis& b, int axes) {
   return std::equal(a.value, a.value + axes, b.value);
 }
 
-// Whether a problem has what validated() computes.
+// Whether a problem has the members that validated() computes.
 
 bool has_results_of(const Conv2dProblem& valid, const Conv2dProblem& p) {
   return p.P == valid.P && p.Q == valid.Q;
@@ -47,17 +47,17 @@ bool has_results_of(const SparseGlobalPoolProblem& valid, const SparseGlobalPool
 }
 template <class Problem>
 bool has_results_of(const Problem&, const Problem&) {
-  return true;  // it computes none
+  return true;  // validated() computes no member
 }
 
-/// Whether an output keeps its old values, which nobody reads.
+/// Whether an output keeps its old values, which are never read.
 bool writes_nothing(const Im2colProblem& problem) { return problem.request == Request::none; }
 template <class Problem>
 bool writes_nothing(const Problem&) {
   return false;
 }
 
-/// Whether it is one of the forms of a rulebook, of which a rung reads those that it is made for.
+/// Whether the array is one of the forms of a rulebook, of which a rung reads only some.
 bool is_of_rulebook(const std::string_view name) {
   constexpr std::array<std::string_view, 6> kForms = {"pairs", "offsets", "nbr",
                                                       "mask",  "order",   "split_order"};
@@ -75,7 +75,7 @@ void check(const Problem& problem, const A& arrays, Signature (*signature)(const
   }
   if (writes_nothing(problem)) return;
   const Signature all = signature(problem);
-  // Outputs that a rung creates have no pointer of their own.
+  // Outputs that a rung creates have no pointer.
   const auto spec_of = [&](std::string_view name) -> const ArraySpec* {
     for (const auto* specs : {&all.inputs, &all.outputs}) {
       for (const ArraySpec& spec : *specs) {
@@ -94,11 +94,12 @@ void check(const Problem& problem, const A& arrays, Signature (*signature)(const
     const ArraySpec* const spec = spec_of(name);
     if (spec == nullptr || element_count(spec->shape) == 0) return;
     if (is_of_rulebook(name)) {
-      wants_rulebook = wants_rulebook || name != "offsets";  // which of no pairs are there, too
+      wants_rulebook = wants_rulebook || name != "offsets";  // also present for an empty list of
+                                                             // pairs
       has_rulebook = has_rulebook || given;
     } else {
       require(given, std::string(name), "null",
-              text("the problem has this array, ", to_string(spec->shape)));
+              text("the problem requires this array, ", to_string(spec->shape)));
     }
   });
   require(has_rulebook || !wants_rulebook, "rulebook", "null",

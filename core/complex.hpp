@@ -1,14 +1,14 @@
 /// @file complex.hpp
-/// @brief Complex numbers over float, or over whole numbers modulo a prime: the same arithmetic, so
-/// that a transform can be tested exactly.
+/// @brief Complex numbers over float, or over integers modulo a prime: the same arithmetic, so that
+/// a transform can be tested exactly.
 ///
 /// The roots of unity in float are rounded, so no transform by them is exact. Modulo the Mersenne
-/// prime p = 2^17 - 1 they are whole: -1 has no square root there, so a + b i behaves as complex
-/// numbers do, and the p + 1 = 2^17 numbers with a^2 + b^2 = 1 are a circle, on which one of them
-/// generates the others. Quarters of a turn are 1, -i, -1 and i here as there; an eighth is
-/// (1 - i) r with r^2 = 1/2, where r is 0.7071... or 2^8, as 2 * 2^16 = 2^17 = 1. So all that is
-/// done to complex numbers can be done to these, bit for bit.
-/// (Reed and Truong, "The use of finite fields to compute convolutions", 1975.)
+/// prime p = 2^17 - 1 they are integers: -1 has no square root there, so a + b i behaves like a
+/// complex number, and the p + 1 = 2^17 numbers with a^2 + b^2 = 1 form a circle, a cyclic group
+/// with one generator. Quarter rotations are 1, -i, -1 and i in both rings; an eighth is (1 - i) r
+/// with r^2 = 1/2, where r is 0.7071... or 2^8, because 2 * 2^16 = 2^17 = 1. All operations on
+/// complex numbers thus have exact counterparts. (Reed and Truong, "The use of finite fields to
+/// compute convolutions", 1975.)
 #pragma once
 
 #include <cmath>
@@ -20,9 +20,9 @@
 
 namespace convladder {
 
-/// A whole number modulo 2^17 - 1. A float holds every one of them.
+/// An integer modulo 2^17 - 1. A float represents all of them.
 struct Mersenne {
-  static constexpr int kBits = 17;                                          ///< Of the prime.
+  static constexpr int kBits = 17;                                          ///< Bits of the prime.
   static constexpr std::uint32_t kPrime = (std::uint32_t{1} << kBits) - 1;  ///< 131071
 
   std::uint32_t value = 0;  ///< 0 ... kPrime - 1
@@ -35,7 +35,7 @@ struct Mersenne {
   }
   HOST_DEVICE friend constexpr Mersenne operator*(Mersenne a, Mersenne b) {
     const std::uint64_t product = std::uint64_t{a.value} * b.value;
-    // 2^17 is 1: what lies above the lowest 17 bits counts as ones.
+    // 2^17 is 1, so the bits above the lowest 17 are added to them.
     return folded(static_cast<std::uint32_t>((product & kPrime) + (product >> kBits)));
   }
   HOST_DEVICE friend constexpr Mersenne operator-(Mersenne a) { return folded(kPrime - a.value); }
@@ -63,7 +63,7 @@ struct alignas(2 * sizeof(T)) Complex {
   }
 };
 
-/// -i z: a quarter of a turn, without a multiplication.
+/// -i z: a quarter rotation, without a multiplication.
 template <class T>
 HOST_DEVICE constexpr Complex<T> quarter_turn(Complex<T> z) {
   return {z.im, -z.re};
@@ -75,7 +75,7 @@ HOST_DEVICE constexpr Complex<T> conjugate(Complex<T> z) {
   return {z.re, -z.im};
 }
 
-/// z / 2. Over Mersenne, a half is 2^16, as 2 * 2^16 = 2^17 = 1.
+/// z / 2. Over Mersenne, one half is 2^16, because 2 * 2^16 = 2^17 = 1.
 template <class T>
 HOST_DEVICE constexpr Complex<T> halved(Complex<T> z) {
   if constexpr (std::is_same_v<T, Mersenne>) {
@@ -97,13 +97,14 @@ HOST_DEVICE constexpr T root_of_half() {
   }
 }
 
-/// An eighth of a turn: z (1 - i) / sqrt(2).
+/// An eighth rotation: z (1 - i) / sqrt(2).
 template <class T>
 HOST_DEVICE constexpr Complex<T> eighth_turn(Complex<T> z) {
   return {root_of_half<T>() * (z.re + z.im), root_of_half<T>() * (z.im - z.re)};
 }
 
-/// A part of a number as an array has it. @param x over Mersenne a whole number, |x| <= 2^24
+/// A real or imaginary part from its representation in an array. @param x over Mersenne an integer,
+/// |x| <= 2^24
 template <class T>
 HOST_DEVICE T number_from(float x) {
   if constexpr (std::is_same_v<T, Mersenne>) {
@@ -115,13 +116,13 @@ HOST_DEVICE T number_from(float x) {
   }
 }
 
-/// The other way round.
+/// The inverse conversion.
 HOST_DEVICE inline float to_array(float x) { return x; }
-/// The other way round.
+/// The inverse conversion.
 HOST_DEVICE inline float to_array(Mersenne x) { return static_cast<float>(x.value); }
 
-/// z, or i times its conjugate: an inverse transform is a forward one between two such exchanges of
-/// the parts.
+/// z, or i times its conjugate: an inverse transform is a forward transform between two such
+/// exchanges of the parts.
 template <class T>
 HOST_DEVICE constexpr Complex<T> exchanged_if(bool exchange, Complex<T> z) {
   return exchange ? Complex<T>{z.im, z.re} : z;
@@ -148,8 +149,8 @@ HOST_DEVICE void set_point(float* y, std::int64_t i, bool exchange, Complex<T> z
   y[2 * i + 1] = to_array(point.im);
 }
 
-/// exp(-2 pi i k / n): where k of n steps along the circle lead, clockwise from 1. Rounded once,
-/// and exact at quarters. @param k 0 ... n - 1 @param n over Mersenne a divisor of 2^17
+/// exp(-2 pi i k / n): the position after k of n steps clockwise around the circle from 1. Rounded
+/// once, and exact at quarters. @param k 0 ... n - 1 @param n over Mersenne a divisor of 2^17
 template <class T>
 HOST_DEVICE Complex<T> root_of_unity(std::int64_t k, std::int64_t n) {
   if constexpr (std::is_same_v<T, Mersenne>) {
@@ -170,7 +171,7 @@ HOST_DEVICE Complex<T> root_of_unity(std::int64_t k, std::int64_t n) {
   }
 }
 
-/// What long sums of T are added up in: double, so that a sum of many terms is rounded as one.
+/// The accumulators for long sums of T: double, so that a sum of many terms is rounded only once.
 template <class T>
 struct SumOf {
   using Type = T;  ///< Of the sum.
@@ -181,20 +182,20 @@ struct SumOf<float> {
   using Type = double;  ///< Of the sum.
 };
 
-/// A number to add up, exactly.
+/// Converts an element to the accumulator's type, exactly.
 template <class T>
 HOST_DEVICE constexpr auto widened(Complex<T> z) {
   using Sum = typename SumOf<T>::Type;
   return Complex<Sum>{Sum{z.re}, Sum{z.im}};
 }
 
-/// A sum, rounded.
+/// A rounded accumulator.
 template <class T, class Sum>
 HOST_DEVICE constexpr Complex<T> narrowed(Complex<Sum> z) {
   return {static_cast<T>(z.re), static_cast<T>(z.im)};
 }
 
-/// Calls body(T{}) for the numbers of a ring.
+/// Calls body(T{}) with the number type of a ring.
 template <class Body>
 decltype(auto) with_numbers_of(FftRing ring, const Body& body) {
   return ring == FftRing::mersenne ? body(Mersenne{}) : body(float{});

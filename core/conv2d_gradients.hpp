@@ -1,5 +1,5 @@
 /// @file conv2d_gradients.hpp
-/// @brief The arrays of a convolution's two gradients; their problem is the forward pass's.
+/// @brief The arrays of a convolution's two gradients; their problem is that of the forward pass.
 #pragma once
 
 #include "core/conv2d_problem.hpp"
@@ -12,17 +12,18 @@ Signature conv2d_dgrad_signature(const Conv2dProblem& problem);
 /// for every dtype.
 Signature conv2d_wgrad_signature(const Conv2dProblem& problem);
 
-/// The arrays of the input gradient where a rung computes; shapes are those of Layout::nchw.
+/// The arrays of the input gradient at the place where a rung runs; shapes are those of
+/// Layout::nchw.
 struct Conv2dDgradArrays {
-  using Problem = Conv2dProblem;  ///< Whose arrays these are.
+  using Problem = Conv2dProblem;  ///< The problem type of these arrays.
   Input dy = {};                  ///< [N][K][P][Q]
   Input weights = {};             ///< [K][C/groups][R][S]
   Output dx = {};                 ///< [N][C][H][W]
 };
 
-/// Those of the weight gradient.
+/// The arrays of the weight gradient.
 struct Conv2dWgradArrays {
-  using Problem = Conv2dProblem;  ///< Whose arrays these are.
+  using Problem = Conv2dProblem;  ///< The problem type of these arrays.
   Input x = {};                   ///< [N][C][H][W]
   Input dy = {};                  ///< [N][K][P][Q]
   Output dw = {};                 ///< [K][C/groups][R][S], float

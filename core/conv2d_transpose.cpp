@@ -12,10 +12,10 @@ namespace {
 /// One axis of a transposed convolution.
 struct Axis {
   const char* name;
-  int size, taps, stride, dilation, more;  ///< more: padding of the output
-  int before, after;                       ///< what is cut off
+  int size, taps, stride, dilation, more;  ///< additional padding of the output
+  int before, after;                       ///< rows or columns that are removed
 
-  /// The extent of y. Sets what is cut off, as its gradient's problem has it.
+  /// The extent of y. Sets the removed rows or columns as the padding of its gradient's problem.
   int set_output(bool same) {
     const std::int64_t window = window_extent(taps, dilation);
     require(more >= 0 && more < std::max(stride, dilation), "out-padding", more,
@@ -37,8 +37,8 @@ struct Axis {
             text("leaves no outputs along ", name, ": extent ", extent));
     require(extent <= std::numeric_limits<int>::max(), name, size,
             text("the output extent along ", name, " must be less than 2^31, it is ", extent));
-    // As the input of a convolution, y has a window for each pixel of x, and no more: `after` is
-    // less by the windows that would begin in the output's padding.
+    // As the input of a convolution, y has exactly one window per pixel of x: `after` is reduced by
+    // the windows that would begin in the output's padding.
     const int surplus = more / stride * stride;
     require(after >= surplus, "out-padding", more,
             text("not less than the stride ", stride, " along ", name,
@@ -105,7 +105,7 @@ Conv2dProblem gradient_of(const Conv2dTranspose& t) {
 }
 
 std::string describe_transpose(const Conv2dProblem& p) {
-  // What the filters have, describe() of the gradient's problem says.
+  // describe() of the gradient's problem gives the parameters of the filters.
   const std::string gradient = describe(p);
   const std::size_t more = gradient.find(", ", gradient.find(", ") + 1);
   return text(p.N, "x", p.K, "x", p.P, "x", p.Q, " to ", p.N, "x", p.C, "x", p.H, "x", p.W,

@@ -9,7 +9,7 @@
 namespace convladder {
 namespace {
 
-constexpr std::size_t kAlignment = 256;  // as cudaMalloc
+constexpr std::size_t kAlignment = 256;  // the alignment of cudaMalloc
 
 /// The host itself.
 class CpuDevice final : public Device {
@@ -25,7 +25,7 @@ class CpuDevice final : public Device {
   }
 
   std::size_t free_bytes() const override {
-    // Linux's own estimate counts the file cache as free, for it makes way.
+    // Linux's own estimate counts the file cache as available, because it can be reclaimed.
     std::ifstream info("/proc/meminfo");
     for (std::string line; std::getline(info, line);) {
       if (line.starts_with("MemAvailable:")) return std::stoull(line.substr(13)) * 1024;
@@ -46,7 +46,7 @@ class CpuDevice final : public Device {
 
  private:
   static void copy(void* to, const void* from, std::size_t bytes) {
-    if (bytes != 0) std::memcpy(to, from, bytes);  // an empty array's pointers may be null
+    if (bytes != 0) std::memcpy(to, from, bytes);  // the pointers of an empty array may be null
   }
 };
 

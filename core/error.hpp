@@ -1,5 +1,5 @@
 /// @file error.hpp
-/// @brief The errors that a caller can act on.
+/// @brief The exceptions that a caller can handle.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,7 @@
 
 namespace convladder {
 
-/// A request that makes no sense: the message names the parameter, its value and the rule it
-/// breaks.
+/// An invalid request: the message names the parameter, its value and the rule that it violates.
 class BadInput : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -24,8 +23,9 @@ void require(bool holds, const std::string& parameter, const Value& value,
   if (!holds) throw BadInput(text(parameter, " = ", value, ": ", rule));
 }
 
-/// An array that this rung reads, though not every rung does. @param elements how many it has
-/// @throws BadInput if it is null, and has elements
+/// Checks an array that this rung reads, though not every rung does. @param elements its number of
+/// elements
+/// @throws BadInput if it is null and not empty
 template <class T>
 T* needed(const std::string& name, T* array, std::int64_t elements) {
   require(array != nullptr || elements == 0, name, "null", "this rung reads it");

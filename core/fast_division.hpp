@@ -1,5 +1,5 @@
 /// @file fast_division.hpp
-/// @brief Division by a number that is known before a kernel starts, as a multiplication.
+/// @brief Division by a divisor that is known before the launch, as a multiplication.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace convladder {
 
-/// Divides by a fixed divisor. A GPU has no instruction for a division of integers: the compiler
-/// makes some 20 of it, unless it knows the divisor. Here the host finds a multiplier m and a shift
-/// s once, with n / d = (n + (n * m >> 32)) >> s for every n in range: three instructions.
+/// Divides by a fixed divisor. GPUs have no integer division instruction: the compiler emits some
+/// 20 instructions unless it knows the divisor. Here the host computes a multiplier m and a shift s
+/// once, with n / d = (n + (n * m >> 32)) >> s for every n in range: three instructions.
 ///
 /// (Granlund and Montgomery, "Division by invariant integers using multiplication", 1994, figure
 /// 4.1; with n below 2^31 the sum does not overflow.)
@@ -34,7 +34,7 @@ class FastDivision {
     return static_cast<int>((high + dividend) >> shift_);
   }
 
-  /// n % divisor for the quotient of n. @param n 0 to 2^31 - 1
+  /// n % divisor from the quotient of n. @param n 0 to 2^31 - 1
   HOST_DEVICE constexpr int remainder(int n, int quotient) const {
     return n - quotient * static_cast<int>(divisor_);
   }

@@ -9,7 +9,7 @@
 namespace convladder {
 namespace {
 
-/// As it is given: "256", or "16,16".
+/// As given on the command line: "256", or "16,16".
 std::string length_of(const FftProblem& p) {
   return p.has_planes() ? text(p.H, ",", p.L) : text(p.L);
 }

@@ -1,5 +1,5 @@
 /// @file fft_to_real.hpp
-/// @brief Which transforms lead from frequencies to real points: few rungs of fft know them.
+/// @brief Identifies transforms from spectra to real points, which few rungs of fft support.
 #pragma once
 
 #include "core/fft_problem.hpp"

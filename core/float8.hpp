@@ -1,5 +1,5 @@
 /// @file float8.hpp
-/// @brief A floating-point type of 8 bits, as its bits: storage, not arithmetic.
+/// @brief An 8-bit floating-point type as its bits: storage, not arithmetic.
 #pragma once
 
 #include <bit>
@@ -10,8 +10,9 @@
 
 namespace convladder {
 
-/// "E4M3" of the Open Compute Project: 4 bits of exponent, 3 of fraction; up to 448, in steps of
-/// 2^-9 near zero. There is no infinity. NaN is one pattern of either sign: all bits but the sign.
+/// "E4M3" of the Open Compute Project: 4 exponent bits, 3 fraction bits; up to 448, in steps of
+/// 2^-9 near zero. There is no infinity. NaN is one pattern of either sign: all bits except the
+/// sign are set.
 struct Float8 {
   std::uint8_t bits;  ///< Sign first.
 };
@@ -33,15 +34,15 @@ HOST_DEVICE inline float float_of(std::uint32_t bits) {
 #endif
 }
 
-/// The value, which a float always holds.
+/// The value, which float represents exactly.
 HOST_DEVICE inline float to_float(Float8 value) {
-  // As a float of 2^120 times less, whose exponent is as far from the smallest: see Half.
+  // As a float scaled by 2^-120, whose exponent has the same distance from the smallest: see Half.
   const std::uint32_t magnitude = value.bits & 0x7fu, sign = (value.bits & 0x80u) << 24;
   const std::uint32_t number = bits_of(float_of(magnitude << 20) * 0x1p120f);
   return float_of((magnitude == 0x7fu ? 0x7fc00000u : number) | sign);
 }
 
-/// Of all numbers beyond 448, and of infinities, 448; of a NaN, a NaN. So does the GPU's
+/// Numbers beyond 448 and infinities become 448, NaN stays NaN, like the GPU's
 /// `cvt.rn.satfinite.e4m3x2.f32`.
 template <>
 HOST_DEVICE inline Float8 rounded_to<Float8>(float value) {
@@ -51,22 +52,22 @@ HOST_DEVICE inline Float8 rounded_to<Float8>(float value) {
   if (magnitude > 0x7f800000u) {
     nearest = kNan;
   } else if (float_of(magnitude) < 0x1p-6f) {
-    // Steps are 2^-9 here, and the last bit of a float from 2^14 on is that.
+    // Steps are 2^-9 here, like the last bit of a float at 2^14.
     nearest = bits_of(float_of(magnitude) + 0x1p14f) & 0xfu;
   } else if (float_of(magnitude) < 448) {
-    // 20 bits of the fraction go, and an exponent is 120 less.
+    // 20 fraction bits are dropped, and the exponent is lowered by 120.
     nearest = ((magnitude + 0x7ffffu + (magnitude >> 20 & 1u)) >> 20) - (120u << 3);
   }
   return {static_cast<std::uint8_t>((bits >> 24 & 0x80u) | nearest)};
 }
 
-/// As with_float_type(), for bodies that know Float8, too. @throws std::logic_error for i32
+/// Like with_float_type(), for bodies that support Float8, too. @throws std::logic_error for i32
 template <class Body>
 decltype(auto) with_any_float_type(DType dtype, const Body& body) {
   return dtype == DType::f8 ? body(Float8{}) : with_float_type(dtype, body);
 }
 
-/// The type of a product's result, where its factors are of T: numbers of 8 bits are too coarse.
+/// The type of a GEMM's result for operands of type T: FP8 is too coarse.
 template <class T>
 using ProductOf = std::conditional_t<std::is_same_v<T, Float8>, float, T>;
 

@@ -1,6 +1,6 @@
 /// @file gemm_batch_problem.hpp
-/// @brief Matrix products side by side, and products of matrices that lie transposed: as problems
-/// of the ladder gemm, beside GemmProblem. Rungs do not know them: see ladders/gemm_batch.hpp.
+/// @brief Batched GEMMs and GEMMs with transposed operands, as problems of the ladder gemm beside
+/// GemmProblem. Rungs do not handle them directly: see ladders/gemm_batch.hpp.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 
 namespace convladder {
 
-/// The same product of several pairs of matrices, which lie one behind the other, each of them
-/// transposed or not. bias, activation and scales are those of all. Trivially copyable.
+/// The same GEMM for several contiguous pairs of matrices, each of them transposed or not. bias,
+/// activation and scales apply to all. Trivially copyable.
 struct GemmBatchProblem {
-  GemmProblem product = {};  ///< Of one pair; M, N and K as if nothing were transposed.
-  int batch = 0;  ///< Pairs, along a first axis of a, b and c; 0: one, without that axis.
+  GemmProblem product = {};  ///< Of one pair; M, N and K without transposition.
+  int batch = 0;  ///< Pairs, along a first axis of a, b and c; 0: one pair, without that axis.
   bool transpose_a = false;  ///< a is [K][M].
   bool transpose_b = false;  ///< b is [N][K].
 
-  /// Products.
+  /// Number of GEMMs.
   constexpr int count() const { return batch > 0 ? batch : 1; }
 };
 
-/// The same problem. @throws BadInput as validated(GemmProblem), or if the batch is negative
+/// The same problem. @throws BadInput like validated(GemmProblem), or if the batch is negative
 GemmBatchProblem validated(GemmBatchProblem problem);
 
 /// One line: "m 512, n 512, k 512, batch 8, transpose ab".

@@ -13,7 +13,7 @@ GemmProblem validated(GemmProblem p) {
   require(p.K >= 0, "k", p.K, "must be at least 0");
   require(p.dtype != DType::i32, "dtype", name_of(p.dtype),
           "must be fp32, tf32, fp16, bf16 or fp8");
-  // So that no sum of products becomes infinite, or smaller than float's least normal number.
+  // So that no sum of products overflows to infinity or is subnormal in float.
   constexpr float kMostScale = 0x1p32f, kLeastScale = 0x1p-32f;
   for (const auto& [name, value] : {std::pair{"scale-a", p.scale_a}, {"scale-b", p.scale_b}}) {
     require(p.dtype == DType::f8 || value == 1, name, value, "only with --dtype fp8");

@@ -1,8 +1,8 @@
 /// @file half.hpp
-/// @brief The two 16-bit floating-point types, as their bits: storage, not arithmetic.
+/// @brief The two 16-bit floating-point types as their bits: storage, not arithmetic.
 ///
-/// Rungs multiply them on tensor cores, which take them as they lie in memory, and add in float.
-/// Everything else converts first.
+/// Rungs multiply them on tensor cores, which take them directly from memory, and accumulate in
+/// float. All other code converts them first.
 #pragma once
 
 #include <bit>
@@ -18,25 +18,26 @@
 
 namespace convladder {
 
-/// IEEE 754 binary16: 5 bits of exponent, 10 of fraction; up to 65504.
+/// IEEE 754 binary16: 5 exponent bits, 10 fraction bits; up to 65504.
 struct Half {
   std::uint16_t bits;  ///< Sign first.
 };
 
-/// The upper half of a float: 8 bits of exponent, 7 of fraction.
+/// The upper half of a float: 8 exponent bits, 7 fraction bits.
 struct BFloat16 {
   std::uint16_t bits;  ///< Sign first.
 };
 
-/// The value, as it is.
+/// The value, unchanged.
 HOST_DEVICE inline float to_float(float value) { return value; }
-/// The value, which a float always holds.
+/// The value, which float represents exactly.
 HOST_DEVICE inline float to_float(Half value) {
 #ifdef __CUDACC__
   return __half2float(__ushort_as_half(value.bits));
 #else
-  // As a float of 2^112 times less, whose exponent is as far from the smallest. This multiplication
-  // is exact, and numbers without a leading one get one. The compiler would call a function.
+  // As a float scaled by 2^-112, whose exponent has the same distance from the smallest. The
+  // multiplication that follows is exact and also normalises subnormal numbers. The compiler would
+  // call a function instead.
   const std::uint32_t magnitude = (value.bits & 0x7fffu) << 13, sign = (value.bits & 0x8000u) << 16;
   if (magnitude < 0x7c00u << 13) {
     const float number = std::bit_cast<float>(magnitude) * 0x1p112f;
@@ -46,7 +47,7 @@ HOST_DEVICE inline float to_float(Half value) {
   return std::bit_cast<float>(magnitude | 0x7f800000u | quiet | sign);
 #endif
 }
-/// The value, which a float always holds.
+/// The value, which float represents exactly.
 HOST_DEVICE inline float to_float(BFloat16 value) {
   const std::uint32_t bits = std::uint32_t{value.bits} << 16;
 #ifdef __CUDA_ARCH__
@@ -56,7 +57,7 @@ HOST_DEVICE inline float to_float(BFloat16 value) {
 #endif
 }
 
-/// The nearest number of type T, of two that are as near the one with an even fraction.
+/// The nearest value of type T, ties to even.
 template <class T>
 HOST_DEVICE T rounded_to(float value);
 
@@ -65,7 +66,7 @@ template <>
 HOST_DEVICE inline float rounded_to<float>(float value) {
   return value;
 }
-/// Of numbers beyond 65520, infinity.
+/// Numbers from 65520 on become infinity.
 template <>
 HOST_DEVICE inline Half rounded_to<Half>(float value) {
 #ifdef __CUDACC__
@@ -74,19 +75,19 @@ HOST_DEVICE inline Half rounded_to<Half>(float value) {
   return {std::bit_cast<std::uint16_t>(static_cast<_Float16>(value))};
 #endif
 }
-/// Of a NaN, the one that the GPU has.
+/// A NaN becomes the NaN that a GPU produces.
 template <>
 HOST_DEVICE inline BFloat16 rounded_to<BFloat16>(float value) {
 #ifdef __CUDACC__
   return {__bfloat16_as_ushort(__float2bfloat16_rn(value))};
 #else
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};  // NaN, as the GPU has it
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return {0x7fff};  // the NaN that a GPU produces
   return {static_cast<std::uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16)};
 #endif
 }
 
-/// Calls body(T{}) for the C++ type of a floating-point DType. @throws std::logic_error for i32,
+/// Calls body(T{}) with the C++ type of a floating-point DType. @throws std::logic_error for i32,
 /// and for f8, for which there is with_any_float_type()
 template <class Body>
 decltype(auto) with_float_type(DType dtype, const Body& body) {
@@ -98,7 +99,7 @@ decltype(auto) with_float_type(DType dtype, const Body& body) {
   }
 }
 
-/// As with_float_type(), for bodies that know the two types of 16 bits only. @throws
+/// Like with_float_type(), for bodies that support the two 16-bit types only. @throws
 /// std::logic_error for the others
 template <class Body>
 decltype(auto) with_half_type(DType dtype, const Body& body) {

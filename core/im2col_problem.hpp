@@ -10,11 +10,11 @@
 
 namespace convladder {
 
-/// What happens to an output's old value (MXNet's OpReqType: kWriteTo, kAddTo, kNullOp).
+/// The treatment of an output's old values (MXNet's OpReqType: kWriteTo, kAddTo, kNullOp).
 enum class Request {
   write,  ///< overwrite it, without reading it
-  add,    ///< add to every element exactly once, also where nothing is to be added
-  none    ///< leave it alone
+  add,    ///< add to every element exactly once, also where the added value is zero
+  none    ///< leave it unchanged
 };
 
 /// As on the command line: "write".
@@ -22,31 +22,31 @@ constexpr const char* name_of(Request request) {
   return request == Request::write ? "write" : request == Request::add ? "add" : "none";
 }
 
-/// A window sliding along one axis.
+/// A window that moves along one axis.
 struct WindowAxis {
   int size = 1;                       ///< input extent
   int kernel = 1;                     ///< taps
   int pad_before = 0, pad_after = 0;  ///< zeros at both ends
-  int stride = 1;                     ///< from one window to the next
+  int stride = 1;                     ///< distance between neighbouring windows
   int dilation = 1;                   ///< 1 = none
   int out = 1;                        ///< number of windows, set by validated()
 };
 
-/// im2col: col[n, (c * kernel volume) + tap, window] = x[n, c, where that tap of that window lies],
-/// zero in the padding. col2im is its adjoint: x[n, c, i] = sum of all col elements that read x[n,
-/// c, i].
+/// im2col: col[n, (c * kernel volume) + tap, window] = x[n, c, position of that tap of that
+/// window], zero in the padding. col2im is its adjoint: x[n, c, i] = sum of all col elements that
+/// read x[n, c, i].
 ///
 /// With the layout nhwc, channels are innermost in memory, whatever the number of axes: x is
 /// [N][D][H][W][C], and each window is a row of col, [N][windows][taps][C].
 ///
-/// Build it with validated(). Fewer than three dimensions are the last ones: a leading axis of the
-/// default WindowAxis changes nothing, so that one kernel serves all ranks. Trivially copyable.
+/// Build it with validated(). With fewer than three dimensions, the leading axes are the default
+/// WindowAxis, which has no effect, so one kernel supports all ranks. Trivially copyable.
 struct Im2colProblem {
   int N = 1;                                       ///< images
   int C = 1;                                       ///< channels
   int rank = 2;                                    ///< 1, 2 or 3
   WindowAxis depth = {}, height = {}, width = {};  ///< the axes, outermost first
-  Request request = Request::write;                ///< what happens to the output's old values
+  Request request = Request::write;                ///< treatment of the output's old values
   Layout layout = Layout::nchw;                    ///< of x and of the columns
   DType dtype = DType::f32;                        ///< of all arrays
 
@@ -76,24 +76,24 @@ Im2colProblem columns_of(const Conv2dProblem& problem);
 std::string describe(const Im2colProblem& problem);
 
 /// The arrays of im2col: x (and `into`) to col [N][C * kernel volume][windows]; nhwc is an order in
-/// memory, and does not change these shapes.
+/// memory and does not change these shapes.
 Signature im2col_signature(const Im2colProblem& problem);
 /// The arrays of col2im: col (and `into`) to x.
 Signature col2im_signature(const Im2colProblem& problem);
 
-/// The arrays of im2col where a rung computes.
+/// The arrays of im2col at the place where a rung runs.
 struct Im2colArrays {
-  using Problem = Im2colProblem;  ///< Whose arrays these are.
+  using Problem = Im2colProblem;  ///< The problem type of these arrays.
   const float* x = nullptr;       ///< [N][C] and the axes
   float* col =
-      nullptr;  ///< [N][C * kernel volume][windows]; with a request to add, what is there already
+      nullptr;  ///< [N][C * kernel volume][windows]; holds the old values for a request to add
 };
 
-/// Those of col2im.
+/// The arrays of col2im.
 struct Col2imArrays {
-  using Problem = Im2colProblem;  ///< Whose arrays these are.
+  using Problem = Im2colProblem;  ///< The problem type of these arrays.
   const float* col = nullptr;     ///< [N][C * kernel volume][windows]
-  float* x = nullptr;  ///< [N][C] and the axes; with a request to add, what is there already
+  float* x = nullptr;  ///< [N][C] and the axes; holds the old values for a request to add
 };
 
 /// @throws BadInput unless the problem is validated() and its arrays are given.

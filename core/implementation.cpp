@@ -7,7 +7,7 @@ namespace {
 
 thread_local CUstream_st* stream_of_thread = nullptr;
 
-/// Makes a stream the current one while this object lives.
+/// Makes a stream the current one during the lifetime of the object.
 class StreamScope {
  public:
   explicit StreamScope(CUstream_st* stream) : before_(stream_of_thread) {

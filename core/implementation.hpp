@@ -1,5 +1,5 @@
 /// @file implementation.hpp
-/// @brief What a rung's file speaks: where it computes, what it declines, what it provides.
+/// @brief The interface that every rung implements.
 #pragma once
 
 #include <cstddef>
@@ -10,40 +10,40 @@
 #include <stdexcept>
 #include <string>
 
-struct CUstream_st;  // what a cudaStream_t points to
+struct CUstream_st;  // the type that a cudaStream_t points to
 
 namespace convladder {
 
-/// A CUDA call or a kernel failed. The message says which, where, and why.
+/// A CUDA call or a kernel failed. The message names the call, its location and the reason.
 class DeviceError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// A rung was called for a problem that it declines.
+/// A rung was called for a problem that it does not support.
 class UnsupportedProblem : public std::invalid_argument {
  public:
   using std::invalid_argument::invalid_argument;
 };
 
-/// Where a run computes, beside its arrays.
+/// The context of a run beside its arrays.
 struct Context {
-  CUstream_st* stream = nullptr;  ///< Of a CUDA rung: a cudaStream_t. Null: the default stream.
-  void* workspace = nullptr;      ///< As many bytes as the rung asks for, see Implementation; they
-                                  ///< begin at a multiple of 256, their content is undefined.
+  CUstream_st* stream = nullptr;  ///< CUDA rungs: a cudaStream_t. Null: the default stream.
+  void* workspace = nullptr;      ///< The number of bytes that the rung requires, see
+                                  ///< Implementation; aligned to 256 bytes, with undefined content.
 
-  /// The workspace as elements.
+  /// The workspace as elements of type T.
   template <class T>
   T* workspace_as() const {
     return static_cast<T*>(workspace);
   }
 };
 
-/// The stream of the run that this thread is in. Whatever a rung launches, copies, allocates or
-/// asks of a library goes there, without being told: two runs in two streams do not meet.
+/// The stream of the run on this thread. All launches, copies, allocations and library calls of a
+/// rung use it implicitly: runs in different streams do not interfere.
 CUstream_st* current_stream();
 
-/// Calls body(), and `stream` is the current one meanwhile. Null: the default stream.
+/// Calls body() with `stream` as the current stream. Null: the default stream.
 void in_stream(CUstream_st* stream, const std::function<void()>& body);
 
 /// Rows and columns of the last two output axes that one block computes, for messages.
@@ -51,38 +51,37 @@ struct OutputTile {
   int rows = 0, columns = 0;  ///< 0: there is no such tile.
 };
 
-/// @throws BadInput unless the workspace is there, if it must have so many bytes, and is aligned.
+/// @throws BadInput unless the workspace is present if bytes are required, and is aligned.
 void require_workspace(std::size_t bytes, const void* workspace);
-/// Why a rung declines a problem; nothing when it takes it.
+/// The reason why a rung does not support a problem; empty if it does.
 using Declined = std::optional<std::string>;
 
-/// What a rung's file provides: functions of its ladder's Problem, and of its arrays A. It can be
-/// called as if it was the function itself:
+/// The implementation of a rung: functions of its ladder's Problem and of its arrays A. It can be
+/// called like a function:
 ///
 ///     direct/tiled(problem, {x, weights, bias, y}, {stream, workspace});
 template <class A>
 struct Implementation {
-  using Problem = typename A::Problem;  ///< The ladder's.
+  using Problem = typename A::Problem;  ///< The problem type of the ladder.
 
-  /// Nothing, or why this rung cannot take the problem. Null: takes every valid problem.
+  /// Empty, or the reason why a problem is not supported. Null: all valid problems are supported.
   Declined (*supports)(const Problem&) = nullptr;
-  /// Scratch memory in bytes. Null: none.
+  /// Workspace in bytes. Null: none.
   std::size_t (*workspace_bytes)(const Problem&) = nullptr;
   /// Computes all outputs. CUDA rungs may return before the device has finished. The caller owns
-  /// all arrays, host memory for a CPU rung, device memory for a CUDA rung; inputs are not written.
+  /// all arrays: host memory for a CPU rung, device memory for a CUDA rung. Inputs are not changed.
   void (*run)(const Problem&, const A&, const Context&) = nullptr;
-  /// Reads back what `run` left for the host, once the device has finished: a `run` without a wait
-  /// can be recorded in a CUDA graph. @throws BadInput for what the kernels flagged. Null: nothing.
+  /// Reads back the errors that kernels have found, after the device has finished: a `run` without
+  /// a wait can be recorded in a CUDA graph. @throws BadInput for an error. Null: nothing to read.
   void (*finish)(const Problem&, const A&, const Context&) = nullptr;
   /// The tile of outputs that a block computes. Null: the rung has no tiles.
   OutputTile (*tile)(const Problem&) = nullptr;
-  /// The variant that the rung chooses for a problem that it takes, in one of few texts: by the
-  /// problem alone, not by where arrays begin. Null: it does the same for all.
+  /// The variant that the rung selects for a supported problem, as one of a few texts. It depends
+  /// on the problem only, not on the alignment of arrays. Null: there is one variant.
   std::string (*choice)(const Problem&) = nullptr;
 
-  /// Runs the rung in context.stream; without a context, where the caller runs. finish(), where
-  /// there is one, is up to the caller.
-  /// @throws BadInput if what it needs is missing, UnsupportedProblem if it declines the problem
+  /// Runs the rung in context.stream, by default the caller's stream. The caller calls finish().
+  /// @throws BadInput if an array is missing, UnsupportedProblem if the problem is not supported
   void operator()(const Problem& problem, const A& arrays,
                   const Context& context = {current_stream()}) const {
     require_complete(problem, arrays);
@@ -93,8 +92,8 @@ struct Implementation {
   }
 };
 
-/// The most blocks along an axis of a grid over which a kernel strides (see blocks_for()). Tests
-/// lower it: few blocks do the work of many then, as where a grid would exceed CUDA's limits.
+/// The most blocks along an axis of the grid of a kernel with a grid-stride loop (blocks_for()).
+/// Tests lower it, so that few blocks do the work of many.
 inline std::int64_t max_strided_blocks = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace convladder

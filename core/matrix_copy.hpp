@@ -1,5 +1,6 @@
 /// @file matrix_copy.hpp
-/// @brief A matrix copied as it is, or transposed: for rungs that know no transposed factors.
+/// @brief Copies a matrix, optionally transposed: for rungs that do not support transposed
+/// operands.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +8,7 @@
 
 namespace convladder {
 
-/// A row-major matrix, and where its copy goes.
+/// A row-major matrix, and the destination of its copy.
 struct MatrixCopy {
   const void* from;            ///< [rows][columns]
   void* to;                    ///< The same, or [columns][rows]
@@ -16,7 +17,7 @@ struct MatrixCopy {
   bool transposed;             ///< whether rows become columns
 };
 
-/// Calls body(T{}) for an integer type of so many bytes: 1, 2 or 4.
+/// Calls body(T{}) with an integer type of this many bytes: 1, 2 or 4.
 template <class Body>
 void with_bits(std::size_t bytes, const Body& body) {
   if (bytes == 1) return body(std::uint8_t{});
@@ -27,7 +28,7 @@ void with_bits(std::size_t bytes, const Body& body) {
 /// In host memory.
 void copy_matrix(const MatrixCopy& copy);
 
-// core/cuda/matrix_copy.cu is compiled once for each; they launch in the run's stream.
+// core/cuda/matrix_copy.cu is compiled once for each; the kernels run in the run's stream.
 namespace emulated {
 /// In cuda_on_cpu's memory.
 void copy_matrix(const MatrixCopy& copy);

@@ -1,5 +1,5 @@
 /// @file needs.hpp
-/// @brief Which GPUs run code for an architecture, and what the others lack.
+/// @brief Which GPUs run code for an architecture, and which features the others lack.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +18,14 @@ constexpr int capability_of(std::string_view architecture) {
   return capability;
 }
 
-/// Whether a GPU of that compute capability (10 * major + minor) runs code for `architecture`. What
-/// ends with an "a" uses instructions of that compute capability alone.
+/// Whether a GPU of that compute capability (10 * major + minor) runs code for `architecture`. An
+/// architecture with the suffix "a" runs on that compute capability only.
 constexpr bool runs_on(std::string_view architecture, int capability) {
   const int needed = capability_of(architecture);
   return architecture.ends_with('a') ? capability == needed : capability >= needed;
 }
 
-/// The instructions for which rungs of this project need an architecture.
+/// The instructions for which the rungs of this project need an architecture.
 constexpr const char* features_of(std::string_view architecture) {
   const int capability = capability_of(architecture);
   return architecture == "sm_90a" ? "wgmma"
@@ -34,7 +34,7 @@ constexpr const char* features_of(std::string_view architecture) {
                                   : "CUDA 13";
 }
 
-/// "needs sm_90a: wgmma; this device is sm_86". @param feature for which it is needed
+/// "needs sm_90a: wgmma; this device is sm_86". @param feature the required feature
 inline std::string need_in_words(std::string_view architecture, int capability,
                                  std::string_view feature = {}) {
   return text("needs ", architecture, ": ",
@@ -42,7 +42,7 @@ inline std::string need_in_words(std::string_view architecture, int capability,
               "; this device is sm_", capability);
 }
 
-/// What a message about missing shared memory says.
+/// The part of the message about missing shared memory.
 inline constexpr const char* kOfSharedMemory = " KiB of shared memory per block; ";
 
 /// "needs 160 KiB of shared memory per block; sm_86 has 99 KiB".

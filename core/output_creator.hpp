@@ -1,5 +1,5 @@
 /// @file output_creator.hpp
-/// @brief Outputs whose shape a rung has to find out first.
+/// @brief Outputs whose shape is computed by the rung.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace convladder {
 
-/// Gives memory to an output, of int32, whose shape is known now: once for each output and run.
+/// Allocates an output of int32 whose shape is now known: called once per output and run.
 using OutputCreator = std::function<std::int32_t*(const std::string& name, const Shape& shape)>;
 
 }  // namespace convladder

@@ -1,5 +1,5 @@
 /// @file output_extent.hpp
-/// @brief How many outputs a window has that slides along an axis.
+/// @brief The number of outputs of a window that moves along an axis.
 #pragma once
 
 #include "core/arithmetic.hpp"

@@ -1,17 +1,18 @@
 /// @file padding_after.hpp
-/// @brief Rulebooks whose padding differs before the first site and behind the last one.
+/// @brief Rulebooks whose padding after the last site differs from the padding before the first
+/// one.
 #pragma once
 
 #include "core/rulebook_problem.hpp"
 
 namespace convladder {
 
-/// The problem with another padding behind the last site than before the first one, where kernels
-/// need not know: of the two, only `pad` tells which sites meet, and both tell the output extent,
-/// which may end earlier or later. So the difference becomes out_padding, which under `transposed`
-/// is less by as much as the padding is more.
-/// @param after by axis @throws BadInput if it is negative, or out_padding out of its own range: 0
-/// but under `transposed`, there less than the larger of stride and dilation
+/// The problem with a different padding after the last site, represented without a further
+/// parameter for kernels: only `pad` determines which sites meet, and both paddings determine the
+/// output extent. The difference is therefore added to out_padding; for `transposed`, more padding
+/// lowers it.
+/// @param after by axis @throws BadInput if it is negative, or out_padding is out of range: it must
+/// be 0, or for `transposed` less than the larger of stride and dilation
 RulebookProblem with_padding_after(RulebookProblem problem, const PerAxis& after);
 
 }  // namespace convladder

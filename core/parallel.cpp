@@ -10,7 +10,8 @@
 namespace convladder {
 namespace {
 
-/// Waits until done(), for a moment only: who sleeps is woken some 10 microseconds late.
+/// Spins until done(), for a short time only: a sleeping thread is woken with a delay of some 10
+/// microseconds.
 template <class Done>
 void wait_awake(const Done& done) {
   constexpr auto kMoment = std::chrono::microseconds(100);
@@ -19,18 +20,18 @@ void wait_awake(const Done& done) {
   }
 }
 
-/// Threads that wait for work: one fewer than there are cores. Any number of others may share work
-/// with them at the same time.
+/// A pool of one thread fewer than there are cores. Any number of other threads may share work with
+/// them at the same time.
 class Pool {
  public:
-  /// Of this process: a child that fork() makes has none of its parent's threads.
+  /// Of this process: a child created by fork() has none of its parent's threads.
   const pid_t process = getpid();
 
   void start() {
     try {
       for (int i = 1; i < cores(); ++i) std::thread([this] { help(); }).detach();
     } catch (const std::system_error&) {
-      // Who shares work does it with fewer threads, or alone.
+      // Work is then shared with fewer threads, or done by the caller alone.
     }
   }
 
@@ -53,21 +54,21 @@ class Pool {
   }
 
  private:
-  /// Work that wants helpers. It lives until it is no longer listed and nobody runs it.
+  /// Work that requests helpers. It exists until it is no longer listed and no helper runs it.
   struct Offer {
     const std::function<void()>* work;
-    int wanted;                    ///< Helpers that may still come.
-    std::atomic<int> running = 0;  ///< Helpers that are at work.
+    int wanted;                    ///< Helpers that may still join.
+    std::atomic<int> running = 0;  ///< Helpers that are running.
   };
 
-  /// The first offer that wants a helper; null if there is none.
+  /// The first offer that requests a helper; null if there is none.
   Offer* open_offer() {
     const auto open =
         std::ranges::find_if(offers_, [](const Offer* offer) { return offer->wanted > 0; });
     return open == offers_.end() ? nullptr : *open;
   }
 
-  /// What a thread of the pool does, as long as the process lives.
+  /// The loop of a pool thread, for the lifetime of the process.
   void help() {
     for (std::unique_lock lock(mutex_);;) {
       const std::int64_t seen = offered_;

@@ -1,5 +1,5 @@
 /// @file parallel.hpp
-/// @brief A loop spread over the cores: of the reference, and of the blocked rungs on the CPU.
+/// @brief A parallel loop over the cores: for the reference and for the blocked CPU rungs.
 #pragma once
 
 #include <algorithm>
@@ -17,15 +17,14 @@ inline int cores() {
   return count;
 }
 
-/// Calls work() in this thread, and meanwhile in up to `helpers` others, which a pool of threads
-/// keeps for that; of those that have other work, it does not wait for any. Returns when all calls
-/// have returned. `work` must not throw.
+/// Calls work() in this thread and meanwhile in up to `helpers` other threads of a pool. It does
+/// not wait for busy threads to join. Returns when all calls have returned. `work` must not throw.
 void work_with_helpers(int helpers, const std::function<void()>& work);
 
-/// Calls body(i) for 0 <= i < count, in no particular order; on all cores, if what is left after a
-/// moment takes longer than to wake their threads. `body` must not throw.
-/// @param nanoseconds that all calls are known to take on one core: if they are many, threads are
-/// woken at once. Only a loop of few long calls gains from that; 0 if nothing is known
+/// Calls body(i) for 0 <= i < count, in no particular order; on all cores if the remaining work
+/// exceeds the time to wake threads. `body` must not throw.
+/// @param nanoseconds estimate for all calls on one core: if it is large, threads are woken at
+/// once, which matters only for a loop of few long calls; 0 if unknown
 template <class Body>
 void parallel_for(std::int64_t count, const Body& body, double nanoseconds = 0) {
   std::atomic<std::int64_t> next = 0;
@@ -33,7 +32,7 @@ void parallel_for(std::int64_t count, const Body& body, double nanoseconds = 0) 
     for (std::int64_t i = next++; i < count; i = next++) body(i);
   };
   constexpr auto kWorthThreads = std::chrono::microseconds(200);
-  constexpr double kKnownWorth = 30'000;  // nanoseconds; to wake a thread takes some 10'000
+  constexpr double kKnownWorth = 30'000;  // nanoseconds; waking a thread takes some 10'000
   const auto begin = std::chrono::steady_clock::now();
   for (std::chrono::steady_clock::duration time{};
        nanoseconds < kKnownWorth &&

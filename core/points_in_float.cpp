@@ -13,7 +13,7 @@ constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 float coordinate(const VoxelGrid& grid, const std::array<double, 6>& range, std::size_t axis,
                  double p) {
   if (!(p >= range[axis] && p < range[axis + 3])) return kNaN;
-  // Rounding may make it equal to the upper corner, which lies outside.
+  // Rounding may make it equal to the upper corner, which is outside.
   const float last = std::nextafter(grid.high[axis], grid.low[axis]);
   return std::min(static_cast<float>(p - grid.origin[axis]), last);
 }

@@ -1,5 +1,5 @@
 /// @file problem.hpp
-/// @brief Any problem of any ladder.
+/// @brief A problem of any ladder.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@
 
 namespace convladder {
 
-/// A ladder's problems are all of one of these types; those of gemm of two.
+/// All problems of a ladder have one of these types; those of gemm have two.
 using Problem =
     std::variant<Conv2dProblem, Im2colProblem, GemmProblem, TileMapProblem, RulebookProblem,
                  SparseConvProblem, SparsePoolProblem, SparseToDenseProblem,
                  SparseGlobalPoolProblem, VoxelizeProblem, FftProblem, GemmBatchProblem>;
 
-/// One line, by the describe() of its type.
+/// One line, by describe() of the problem's type.
 inline std::string describe(const Problem& problem) {
   return std::visit([](const auto& typed) { return describe(typed); }, problem);
 }
 
-/// How exactly its products must be computed.
+/// The required precision of its products.
 inline Precision precision_of(const Problem& problem) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) return conv->precision;
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->precision;
@@ -39,7 +39,7 @@ inline Precision precision_of(const Problem& problem) {
   return Precision::fp32;
 }
 
-/// The type of what it multiplies.
+/// The type of its operands.
 inline DType dtype_of(const Problem& problem) {
   if (const auto* conv = std::get_if<Conv2dProblem>(&problem)) return conv->dtype;
   if (const auto* product = std::get_if<GemmProblem>(&problem)) return product->dtype;
@@ -49,11 +49,11 @@ inline DType dtype_of(const Problem& problem) {
   return DType::f32;
 }
 
-/// What its outputs can be compared with.
+/// How its outputs can be compared.
 enum class Exactness {
-  of_integers,  ///< Exactly where the data are small integers, else within a bound on rounding.
-  never,        ///< Within a bound, whatever the data: it multiplies by irrational numbers.
-  always        ///< Exactly: it computes with whole numbers alone.
+  of_integers,  ///< Exactly if the data are small integers, otherwise within a bound on rounding.
+  never,        ///< Within a bound for all data: it multiplies by irrational numbers.
+  always        ///< Exactly: it computes with integers only.
 };
 
 /// Of a problem.

@@ -25,7 +25,7 @@ std::string short_text(const RulebookProblem& p, const PerAxis& values) {
   return text(values[0]);
 }
 
-/// The extent along an axis of the sites that are found, or BadInput.
+/// The extent of the output sites along an axis, or BadInput.
 int checked_extent(const RulebookProblem& p, int axis) {
   const std::int64_t size = p.shape[axis], pad = p.pad[axis], stride = p.stride[axis];
   const std::int64_t window = window_extent(p.kernel[axis], p.dilation[axis]);
@@ -47,7 +47,7 @@ int checked_extent(const RulebookProblem& p, int axis) {
   return static_cast<int>(extent);
 }
 
-/// What --out-padding may be at most.
+/// The upper limit of --out-padding.
 int most_out_padding(const RulebookProblem& p, int axis) {
   return p.mode == SparseMode::transposed ? std::max(p.stride[axis], p.dilation[axis]) - 1 : 0;
 }
@@ -59,19 +59,20 @@ std::string rule_of_out_padding(const RulebookProblem& p, int axis) {
              : "is for mode transposed";
 }
 
-/// A problem's padding as a user would say it.
+/// A problem's padding in the user's terms.
 struct Paddings {
   bool differ = false;  ///< after is not pad.
   PerAxis after, out_padding;
 };
 
-/// The other way round than with_padding_after(): with equal paddings where that can be.
+/// The inverse of with_padding_after(): with equal paddings if possible.
 Paddings paddings_of(const RulebookProblem& p) {
   Paddings pads;
   for (int axis = 0; axis < p.ndim; ++axis) {
     const int more = p.out_padding[axis];
     pads.out_padding[axis] = std::clamp(more, 0, most_out_padding(p, axis));
-    const std::int64_t less = std::int64_t{pads.out_padding[axis]} - more;  // than out_padding is
+    const std::int64_t less =
+        std::int64_t{pads.out_padding[axis]} - more;  // relative to out_padding
     const std::int64_t after = p.pad[axis] + (p.mode == SparseMode::transposed ? less : -less);
     pads.after[axis] = static_cast<int>(std::min(after, kMaxInt));
     pads.differ = pads.differ || less != 0;
@@ -85,7 +86,7 @@ RulebookProblem with_padding_after(RulebookProblem p, const PerAxis& after) {
   for (int axis = 0; axis < p.ndim; ++axis) {
     require(p.pad[axis] >= 0, "pad", p.pad[axis], "must be at least 0");
     require(after[axis] >= 0, "pad", after[axis], "must be at least 0");
-    if (p.stride[axis] < 1 || p.dilation[axis] < 1) continue;  // validated() refuses them
+    if (p.stride[axis] < 1 || p.dilation[axis] < 1) continue;  // validated() rejects them
     require(p.out_padding[axis] >= 0 && p.out_padding[axis] <= most_out_padding(p, axis),
             "out-padding", p.out_padding[axis], rule_of_out_padding(p, axis));
     const std::int64_t more = std::int64_t{after[axis]} - p.pad[axis];

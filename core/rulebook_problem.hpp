@@ -1,5 +1,5 @@
 /// @file rulebook_problem.hpp
-/// @brief Rulebooks of sparse convolution: which input site meets which output site at which tap.
+/// @brief Rulebooks of sparse convolution: the input site of each output site and tap.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@
 
 namespace convladder {
 
-/// Sites lie on a grid of up to this many axes, beside the batch.
+/// The most axes of the grid of sites, beside the batch.
 inline constexpr int kMaxAxes = 4;
 
-/// One number for each axis, outermost first (z, y, x); those beyond the problem's axes are unused.
+/// One value per axis, outermost first (z, y, x); values beyond the problem's axes are unused.
 struct PerAxis {
   int value[kMaxAxes] = {};  ///< By axis.
   /// The number of an axis.
@@ -28,12 +28,12 @@ struct PerAxis {
 /// All axes alike.
 constexpr PerAxis every_axis(int value) { return {{value, value, value, value}}; }
 
-/// Which sites a sparse convolution has outputs at.
+/// The mode of a sparse convolution, which determines its output sites.
 enum class SparseMode {
-  subm,     ///< submanifold: at the input's sites, and nowhere else
+  subm,     ///< submanifold: at the input's sites only
   strided,  ///< at every site whose window holds an input: in = out * stride - pad + k * dilation
   transposed,  ///< at every site that an input reaches: out = in * stride - pad + k * dilation
-  inverse      ///< back from the outputs of `strided` to the sites that they were made of
+  inverse      ///< the inverse of `strided`: outputs are the sites from which `strided` was built
 };
 
 /// Every mode, by its name on the command line.
@@ -45,7 +45,7 @@ constexpr std::string_view name_of(SparseMode mode) {
   return kSparseModes[static_cast<std::size_t>(mode)];
 }
 
-/// What a rulebook is asked for, beside out_coords.
+/// The form of a rulebook, in addition to out_coords.
 enum class RulebookForm {
   pairs,   ///< the list of pairs
   table,   ///< output-stationary: nbr and mask
@@ -62,12 +62,12 @@ constexpr std::string_view name_of(RulebookForm form) {
   return kRulebookForms[static_cast<std::size_t>(form)];
 }
 
-/// How many orders of the rows a form has: one a part of the taps.
+/// The number of row orders of a form: one per part of the taps.
 HOST_DEVICE constexpr int orders_of(RulebookForm form) {
   return form == RulebookForm::split ? 2 : form == RulebookForm::sorted ? 1 : 0;
 }
 
-/// Where part `part` of the taps begins, if KV taps are in `parts` parts; for part = parts, KV.
+/// The first tap of part `part` if KV taps are divided into `parts` parts; KV for part = parts.
 HOST_DEVICE constexpr int first_tap(int KV, int parts, int part) {
   const int before = ceil_div(KV, parts) * part;
   return before < KV ? before : KV;
@@ -76,42 +76,42 @@ HOST_DEVICE constexpr int first_tap(int KV, int parts, int part) {
 /// The parameters of a rulebook. The sites themselves are data: `coords` [sites][1 + ndim], int32,
 /// batch first, distinct and inside of `batch` and `shape`, in any order. Trivially copyable.
 ///
-/// A pair (k, in, out) says that input row `in` meets output row `out` at tap k; taps are numbered
-/// row-major, last axis fastest. Both sites exist, are of one sample of the batch, and their
-/// coordinates obey the equation of the mode (Graham and van der Maaten, "Submanifold Sparse
-/// Convolutional Networks", 2017; spconv has all four modes).
+/// A pair (k, in, out) says that input row `in` contributes to output row `out` at tap k; taps are
+/// numbered row-major, last axis fastest. Both sites exist and belong to the same sample of the
+/// batch, and their coordinates satisfy the equation of the mode (Graham and van der Maaten,
+/// "Submanifold Sparse Convolutional Networks", 2017; spconv has all four modes).
 ///
 /// Rows: output row m of `subm` is input row m. The outputs of `strided` and `transposed` are
 /// numbered in the order of their sites (batch, then outermost axis first). `inverse` is the
-/// rulebook of `strided` with its two roles swapped: its inputs are the sites that `strided` found,
-/// its outputs the rows of `coords`.
+/// rulebook of `strided` with inputs and outputs exchanged: its inputs are the outputs of
+/// `strided`, and its outputs are the rows of `coords`.
 struct RulebookProblem {
-  SparseMode mode = SparseMode::subm;  ///< Where the outputs are.
+  SparseMode mode = SparseMode::subm;  ///< The mode.
   int ndim = 3;                        ///< Axes beside the batch, 1 to 4.
-  int batch = 1;                       ///< Samples; batch ids may have gaps.
-  int sites = 0;                       ///< Rows of `coords`; 0 is legal.
-  PerAxis shape = every_axis(1);       ///< Extents of the grid that `coords` lie in.
-  PerAxis kernel = every_axis(3);      ///< Taps; odd under `subm`, where one must be the centre.
-  PerAxis stride = every_axis(1);      ///< 1 under `subm`.
-  /// Before the first site; and behind the last one, unless out_padding says otherwise. Set by
-  /// validated() under `subm`.
+  int batch = 1;                       ///< Samples; batch indices may have gaps.
+  int sites = 0;                       ///< Rows of `coords`; may be 0.
+  PerAxis shape = every_axis(1);       ///< Extents of the grid that contains `coords`.
+  PerAxis kernel = every_axis(3);      ///< Taps; must be odd for `subm`, so that there is a centre
+                                       ///< tap.
+  PerAxis stride = every_axis(1);      ///< Must be 1 for `subm`.
+  /// Padding before the first site, and after the last one unless out_padding differs. Set by
+  /// validated() for `subm`.
   PerAxis pad = every_axis(0);
-  PerAxis dilation = every_axis(1);  ///< Distance of two taps.
-  /// Under `transposed`, more output extent at the end; under the other two modes with windows, how
-  /// much more padding there is at the end than `pad`. See with_padding_after() of
+  PerAxis dilation = every_axis(1);  ///< Distance between neighbouring taps.
+  /// For `transposed`, additional output extent at the end; for the other two modes with windows,
+  /// the difference of the padding at the end from `pad`. See with_padding_after() of
   /// core/padding_after.hpp.
   PerAxis out_padding = every_axis(0);
-  RulebookForm form = RulebookForm::pairs;  ///< What is to be made.
+  RulebookForm form = RulebookForm::pairs;  ///< The form to build.
 
   // Set by validated().
 
-  /// Extents of the grid of the sites that the rulebook finds: its outputs, but under `inverse`,
-  /// which swaps the roles afterwards, its inputs.
+  /// Extents of the grid of the computed sites: the outputs, or the inputs for `inverse`.
   PerAxis out_shape = every_axis(0);
-  int KV = 0;  ///< The kernel volume: all taps.
+  int KV = 0;  ///< The kernel volume: the number of taps.
 };
 
-/// A site: which sample of the batch, and where.
+/// A site: a sample of the batch and coordinates.
 struct Site {
   int batch = 0;  ///< The sample.
   PerAxis at;     ///< The coordinates.
@@ -144,8 +144,8 @@ HOST_DEVICE inline PerAxis tap_of(const RulebookProblem& book, int k) {
   return tap;
 }
 
-/// The site that an input meets at a tap, if it lies in out_shape: one test a tap, for any stride,
-/// dilation and padding together. `inverse` asks as `strided` does.
+/// The output site of an input at a tap, if it is inside of out_shape: one test per tap, for any
+/// stride, dilation and padding. `inverse` behaves like `strided`.
 HOST_DEVICE inline bool output_of(const RulebookProblem& book, const Site& in, const PerAxis& tap,
                                   Site* out) {
   out->batch = in.batch;
@@ -166,7 +166,7 @@ HOST_DEVICE inline bool output_of(const RulebookProblem& book, const Site& in, c
   return true;
 }
 
-/// The site that an output meets at a tap, if it lies in `shape`: output_of() the other way.
+/// The input site of an output at a tap, if it is inside of `shape`: the inverse of output_of().
 HOST_DEVICE inline bool input_of(const RulebookProblem& book, const Site& out, const PerAxis& tap,
                                  Site* in) {
   in->batch = out.batch;
@@ -186,8 +186,8 @@ HOST_DEVICE inline bool input_of(const RulebookProblem& book, const Site& out, c
   return true;
 }
 
-/// The place of a site in a dense grid of `extents` for each sample, row-major: a 64-bit key that
-/// sorts as the sites do.
+/// The index of a site in a dense grid of `extents` per sample, row-major: a 64-bit key that sorts
+/// like the sites.
 HOST_DEVICE inline std::int64_t key_of(const RulebookProblem& book, const PerAxis& extents,
                                        const Site& site) {
   std::int64_t key = site.batch;
@@ -195,7 +195,7 @@ HOST_DEVICE inline std::int64_t key_of(const RulebookProblem& book, const PerAxi
   return key;
 }
 
-/// The site of a key: key_of() the other way.
+/// The site of a key: the inverse of key_of().
 HOST_DEVICE inline Site site_of_key(const RulebookProblem& book, const PerAxis& extents,
                                     std::int64_t key) {
   Site site;
@@ -214,33 +214,34 @@ HOST_DEVICE inline std::int64_t key_count(const RulebookProblem& book, const Per
   return count;
 }
 
-/// Words of a row's mask: bit k % 32 of word k / 32 is set where the row has a pair at tap k.
+/// Words of a row's mask: bit k % 32 of word k / 32 is set if the row has a pair at tap k.
 HOST_DEVICE constexpr int mask_words(int KV) { return (KV + 31) / 32; }
 
 /// Columns of `pairs`: k, in, out.
 inline constexpr int kPairColumns = 3;
 
-/// The same problem with pad (under `subm`), out_shape and KV. @throws BadInput if a parameter is
-/// out of range, the kernel does not fit, or keys or rows would not fit their integers.
+/// The same problem with pad (for `subm`), out_shape and KV. @throws BadInput if a parameter is out
+/// of range, the kernel does not fit, or keys or rows would not fit their integers.
 RulebookProblem validated(RulebookProblem problem);
 
 /// One line: "subm, 125562 sites in 80x1600x1600, kernel 3x3x3".
 std::string describe(const RulebookProblem& problem);
 
 /// The arrays, all int32: coords [sites][1 + ndim] to out_coords [M][1 + ndim], and
-/// - form `pairs`: pairs [P][3]; rungs that have the table on the way may leave it, too;
+/// - form `pairs`: pairs [P][3]; rungs that compute the table as an intermediate result may return
+///   it, too;
 /// - the other forms: nbr [KV][M] (the input row of output m at tap k, or -1) and mask
 ///   [M][mask_words(KV)];
-/// - `sorted`: order [1][M], the rows in the order of their masks, read as one unsigned number, bit
-///   0 the lowest; of equal ones the lower row first. `split`: order [2][M], the same for the first
-///   half of the taps (the larger one) and for the second, each by its bits alone.
+/// - `sorted`: order [1][M], the rows sorted by their masks as unsigned integers, bit 0 lowest; the
+///   sort is stable. `split`: order [2][M], the same for the first half of the taps (the larger
+///   one) and for the second, each by its own bits.
 Signature rulebook_signature(const RulebookProblem& problem);
 
-/// The arrays where a rung computes.
+/// The arrays at the place where a rung runs.
 struct RulebookArrays {
-  using Problem = RulebookProblem;       ///< Whose arrays these are.
+  using Problem = RulebookProblem;       ///< The problem type of these arrays.
   const std::int32_t* coords = nullptr;  ///< [sites][1 + ndim]
-  OutputCreator create = {};             ///< called once for each output that the form has
+  OutputCreator create = {};             ///< called once for each output of the form
 };
 
 /// @throws BadInput unless the problem is validated() and its arrays are given.

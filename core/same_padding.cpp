@@ -9,7 +9,7 @@
 namespace convladder {
 namespace {
 
-/// Along one axis, which messages call `name`: its pad_before and pad_after are set.
+/// Sets pad_before and pad_after along one axis; messages call it `name`.
 void pad_as_same(WindowAxis& axis, const char* name) {
   axis.pad_before = axis.pad_after = 0;
   if (axis.size < 1 || axis.kernel < 1 || axis.stride < 1 || axis.dilation < 1) return;

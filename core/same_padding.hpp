@@ -7,16 +7,16 @@
 
 namespace convladder {
 
-/// The padding with which each axis has ceil(size / stride) outputs, at stride 1 as many as inputs:
-/// max((ceil(size / stride) - 1) * stride + extent of the filter - size, 0) zeros, half of them
-/// before the input; of an odd number, the additional zero lies behind it (at the bottom, at the
-/// right). TensorFlow defines "SAME" so for all strides, PyTorch 'same' for stride 1.
+/// The padding with which each axis has ceil(size / stride) outputs (at stride 1, as many as
+/// inputs): max((ceil(size / stride) - 1) * stride + extent of the filter - size, 0) zeros, half of
+/// them before the input; if the number is odd, the additional zero is after it (at the bottom, at
+/// the right). This is TensorFlow's "SAME" for all strides, and PyTorch's 'same' for stride 1.
 ///
-/// Of sizes that validated() refuses, there is no padding.
+/// For sizes that validated() rejects, there is no padding.
 /// @throws BadInput if it would have 2^31 zeros or more
 Padding same_padding(const Conv2dProblem& problem);
 
-/// The same problem with that padding along each of its axes; see same_padding().
+/// The same problem with that padding along each axis; see same_padding().
 Im2colProblem with_same_padding(Im2colProblem problem);
 
 }  // namespace convladder

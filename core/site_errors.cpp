@@ -19,8 +19,8 @@ std::string row_text(const RulebookProblem& book, std::int32_t row,
               joined(coords.subspan(static_cast<std::size_t>(row) * columns, columns), ","), ")");
 }
 
-/// Of a row that lies outside: ", where axis 1 must be from 0 to 9 and is -1"; of several such
-/// axes the first.
+/// For a row outside: ", where axis 1 must be from 0 to 9 and is -1"; the first of several such
+/// axes.
 std::string limit_text(const RulebookProblem& book, std::int32_t row,
                        std::span<const std::int32_t> coords) {
   if (coords.empty()) return "";
@@ -29,7 +29,7 @@ std::string limit_text(const RulebookProblem& book, std::int32_t row,
     return text(", where ", what, " must be from 0 to ", extent - 1, " and is ", value);
   };
   if (site.batch < 0 || site.batch >= book.batch)
-    return limit("the batch id", site.batch, book.batch);
+    return limit("the batch index", site.batch, book.batch);
   int axis = 0;
   while (site.at[axis] >= 0 && site.at[axis] < book.shape[axis]) ++axis;
   return limit(text("axis ", axis), site.at[axis], book.shape[axis]);

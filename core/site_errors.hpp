@@ -1,5 +1,5 @@
 /// @file site_errors.hpp
-/// @brief What can be wrong with the sites of a rulebook, and the sentence that says so.
+/// @brief The errors of a rulebook's sites, and their messages.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,18 @@
 
 namespace convladder {
 
-/// Counts of unusable rows of coords [sites][1 + ndim], and the first of each kind. Whoever looks
-/// for duplicates has ruled out the other kinds before: only sites inside of the grid have a key.
+/// Counts of invalid rows of coords [sites][1 + ndim], and the first of each kind. Rows outside are
+/// excluded before duplicates are searched: only sites inside of the grid have a key.
 struct SiteErrors {
   /// No row.
   static constexpr std::int32_t kNone = 0x7fffffff;
-  std::int32_t outside = 0;  ///< Rows with a negative or too large batch id or coordinate.
+  std::int32_t outside = 0;  ///< Rows with a negative or too large batch index or coordinate.
   std::int32_t first_outside = kNone;    ///< The first of them.
-  std::int32_t duplicates = 0;           ///< Rows of a site that another row before has, too.
+  std::int32_t duplicates = 0;           ///< Rows that repeat the site of an earlier row.
   std::int32_t first_duplicate = kNone;  ///< The first of them.
 };
 
-/// Whether a site lies inside of the batch and the grid.
+/// Whether a site is inside of the batch and the grid.
 HOST_DEVICE inline bool is_inside(const RulebookProblem& book, const Site& site) {
   if (site.batch < 0 || site.batch >= book.batch) return false;
   for (int axis = 0; axis < book.ndim; ++axis) {
@@ -33,8 +33,8 @@ HOST_DEVICE inline bool is_inside(const RulebookProblem& book, const Site& site)
 SiteErrors find_site_errors(const RulebookProblem& book, std::span<const std::int32_t> coords);
 
 /// @throws BadInput "coords = ...: 3 of 100 rows lie outside of ...; the first is row 7" if there
-/// are errors. @param coords for the offending rows' text; may be empty, then only their numbers
-/// are told.
+/// are errors. @param coords for the text of the offending rows; may be empty, then only their
+/// indices are given.
 void require_no_errors(const RulebookProblem& book, const SiteErrors& errors,
                        std::span<const std::int32_t> coords = {});
 

@@ -1,5 +1,5 @@
 /// @file site_grid.hpp
-/// @brief A grid with sites over which no kernel moves, as a RulebookProblem.
+/// @brief A grid with sites but without a kernel, as a RulebookProblem.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace convladder {
 
-/// The same axes, batch, sites and shape, and the rest that of a kernel of 1.
+/// The same axes, batch, sites and shape, with a kernel of 1.
 /// @throws BadInput if an extent is out of range
 RulebookProblem validated_site_grid(RulebookProblem grid);
 

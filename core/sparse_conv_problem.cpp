@@ -28,7 +28,7 @@ ArraySpec offsets_spec(const SparseConvProblem& p) {
   return int_spec("offsets", "k", {std::int64_t{p.book.KV} + 1});
 }
 
-/// The output-stationary forms, for `rows` rows, with `suffix` behind their names.
+/// The output-stationary forms, for `rows` rows, with `suffix` appended to their names.
 std::vector<ArraySpec> table_specs(const SparseConvProblem& p, std::int64_t rows,
                                    const std::string& suffix) {
   std::vector<ArraySpec> specs = {int_spec("nbr", "km", {p.book.KV, rows}),

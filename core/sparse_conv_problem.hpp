@@ -9,26 +9,26 @@
 
 namespace convladder {
 
-/// The parameters of a sparse convolution whose rulebook is there already; N input and M output
-/// rows. Trivially copyable.
+/// The parameters of a sparse convolution with a given rulebook; N input and M output rows.
+/// Trivially copyable.
 ///
 ///     y[out][co]     = bias[co] + sum of features[in][ci] * weights[k][ci][co]
 ///     dx[in][ci]     =            sum of dy[out][co]      * weights[k][ci][co]
 ///     dw[k][ci][co]  =            sum of features[in][ci] * dy[out][co]
 ///
-/// each over all pairs (k, in, out) of its row or tap, and all channels that it does not name. The
-/// forward pass stores activated() sums. At one tap no row occurs in two pairs, neither as input
-/// nor as output.
+/// each over all pairs (k, in, out) of its row or tap, and over all channels that are not indices
+/// of the result. The forward pass stores activated() sums. At one tap no row occurs in two pairs,
+/// neither as input nor as output.
 struct SparseConvProblem {
-  RulebookProblem book = {};              ///< Of which the pairs are.
+  RulebookProblem book = {};              ///< The rulebook's problem.
   int Cin = 1, Cout = 1;                  ///< Channels of input and output rows.
-  int N = 0, M = 0;                       ///< Input and output rows; 0 is legal.
+  int N = 0, M = 0;                       ///< Input and output rows; may be 0.
   std::int64_t pairs = 0;                 ///< Of the rulebook, less than 2^31.
-  std::int64_t most_pairs = 0;            ///< The most that any one tap has.
+  std::int64_t most_pairs = 0;            ///< Largest number of pairs per tap.
   DType dtype = DType::f32;               ///< Of features, weights, y, dy and dx: f32, f16 or bf16.
-  Precision precision = Precision::fp32;  ///< Of the products of f32; more is welcome.
+  Precision precision = Precision::fp32;  ///< Least precision of the products of f32.
   bool bias = false;                      ///< Add bias[co] (forward).
-  Activation activation = Activation::none;  ///< Of the sums with their bias (forward).
+  Activation activation = Activation::none;  ///< Applied to the sums with their bias (forward).
 };
 
 /// As on the command line: "fp16".
@@ -48,18 +48,19 @@ std::string describe(const SparseConvProblem& problem);
 /// [M] by whole masks and split_order [2][M] by each half of the taps.
 Signature sparse_conv_signature(const SparseConvProblem& problem);
 
-/// The arrays of the input gradient: dy [M][Cout], weights and the rulebook to dx [N][Cin]. Beside
-/// nbr its mirror, nbr_back [KV][N], the output row of each input at each tap, or -1, with the
-/// masks and orders of its rows: mask_back, order_back, split_order_back.
+/// The arrays of the input gradient: dy [M][Cout], weights and the rulebook to dx [N][Cin]. In
+/// addition to nbr its mirror, nbr_back [KV][N], the output row of each input at each tap, or -1,
+/// with the masks and orders of its rows: mask_back, order_back, split_order_back.
 Signature sparse_dgrad_signature(const SparseConvProblem& problem);
 
 /// The arrays of the weight gradient: features, dy, pairs, offsets, nbr, mask and order to dw
-/// [KV][Cin][Cout], which is float32 for every dtype: its sums are as long as the rows are many.
+/// [KV][Cin][Cout], which is float32 for every dtype, because the number of terms grows with the
+/// number of rows.
 Signature sparse_wgrad_signature(const SparseConvProblem& problem);
 
-/// The arrays of the forward pass where a rung computes.
+/// The arrays of the forward pass at the place where a rung runs.
 struct SparseConvArrays {
-  using Problem = SparseConvProblem;          ///< Whose arrays these are.
+  using Problem = SparseConvProblem;          ///< The problem type of these arrays.
   Input features = {};                        ///< [N][Cin]
   Input weights = {};                         ///< [KV][Cin][Cout]
   const float* bias = nullptr;                ///< [Cout], or null
@@ -72,9 +73,9 @@ struct SparseConvArrays {
   const std::int32_t* split_order = nullptr;  ///< [2][M]
 };
 
-/// Those of the input gradient.
+/// The arrays of the input gradient.
 struct SparseDgradArrays {
-  using Problem = SparseConvProblem;               ///< Whose arrays these are.
+  using Problem = SparseConvProblem;               ///< The problem type of these arrays.
   Input dy = {};                                   ///< [M][Cout]
   Input weights = {};                              ///< [KV][Cin][Cout]
   Output dx = {};                                  ///< [N][Cin]
@@ -90,9 +91,9 @@ struct SparseDgradArrays {
   const std::int32_t* split_order_back = nullptr;  ///< [2][N]
 };
 
-/// Those of the weight gradient.
+/// The arrays of the weight gradient.
 struct SparseWgradArrays {
-  using Problem = SparseConvProblem;          ///< Whose arrays these are.
+  using Problem = SparseConvProblem;          ///< The problem type of these arrays.
   Input features = {};                        ///< [N][Cin]
   Input dy = {};                              ///< [M][Cout]
   float* dw = nullptr;                        ///< [KV][Cin][Cout]

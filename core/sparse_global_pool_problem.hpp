@@ -11,7 +11,7 @@
 
 namespace convladder {
 
-/// What a global pooling makes of the features of an image.
+/// The reduction of a global pooling.
 enum class PoolReduction {
   max,  ///< the largest
   mean  ///< their sum over their number
@@ -25,41 +25,41 @@ constexpr std::string_view name_of(PoolReduction reduce) {
   return kPoolReductions[static_cast<std::size_t>(reduce)];
 }
 
-/// The parameters of global pooling. Trivially copyable. What is computed is said here, and nowhere
-/// else.
+/// The parameters of global pooling. Trivially copyable. This comment is the definition of the
+/// operation.
 ///
 ///     max    y[n][c] = the largest features[row][c] over all rows of image n, by exceeds()
 ///     mean   y[n][c] = (sum of features[row][c] over all rows of image n) / (number of rows)
 ///
 /// - Image n has the rows with coords[row][0] == n, in any order among those of other images. The
-///   other columns of coords make no difference; the sites are distinct and inside of the grid, as
-///   a rulebook wants them, too.
-/// - Only sites that exist take part, as in average pooling. A dense global
-///   mean divides by the number of cells.
+///   other columns of coords are not used; the sites are distinct and inside of the grid, as for a
+///   rulebook.
+/// - Only existing sites contribute, as in average pooling. A dense global mean divides by the
+///   number of cells.
 /// - Sums are in float, in an order that is the same in every run; one division, rounded to
 ///   nearest, follows.
-/// - An image without any row: y is 0 in both reductions.
-/// - NaN exceeds every number, and so goes on to y. Of zeros of both signs, either may be the
-///   maximum.
+/// - An image without any row has y = 0 for both reductions.
+/// - NaN exceeds every number, and is thus propagated to y. Among zeros of both signs, either may
+///   be the maximum.
 struct SparseGlobalPoolProblem {
-  RulebookProblem grid = {};  ///< Axes, batch, sites and shape; the rest is that of a kernel of 1.
-  int C = 1;                  ///< Channels.
-  PoolReduction reduce = PoolReduction::max;  ///< What is made of an image's features.
+  RulebookProblem grid = {};                  ///< Axes, batch, sites and shape, with a kernel of 1.
+  int C = 1;                                  ///< Channels.
+  PoolReduction reduce = PoolReduction::max;  ///< The reduction.
 };
 
-/// Where a reduction begins: combined with any feature, it is that feature.
+/// The neutral element: combined with any feature, it gives that feature.
 HOST_DEVICE constexpr float neutral(PoolReduction reduce) {
   constexpr float kBelowAll = -std::numeric_limits<float>::infinity();
   return reduce == PoolReduction::mean ? 0.0f : kBelowAll;
 }
 
-/// A reduction of two numbers: features, or what others were reduced to.
+/// Combines two values: features, or results of earlier combinations.
 HOST_DEVICE constexpr float combined(PoolReduction reduce, float a, float b) {
   if (reduce == PoolReduction::mean) return a + b;
   return exceeds(b, a) ? b : a;
 }
 
-/// What y is of so many features that have been combined.
+/// The final value of y for this number of combined features.
 HOST_DEVICE constexpr float finished(PoolReduction reduce, float all, int count) {
   if (count == 0) return 0.0f;
   return reduce == PoolReduction::mean ? all / static_cast<float>(count) : all;
@@ -74,9 +74,9 @@ std::string describe(const SparseGlobalPoolProblem& problem);
 /// The arrays: features [sites][C] and coords [sites][1 + ndim] (int32) to y [batch][C].
 Signature sparse_global_pool_signature(const SparseGlobalPoolProblem& problem);
 
-/// The arrays where a rung computes.
+/// The arrays at the place where a rung runs.
 struct SparseGlobalPoolArrays {
-  using Problem = SparseGlobalPoolProblem;  ///< Whose arrays these are.
+  using Problem = SparseGlobalPoolProblem;  ///< The problem type of these arrays.
   const float* features = nullptr;          ///< [sites][C]
   const std::int32_t* coords = nullptr;     ///< [sites][1 + ndim]
   float* y = nullptr;                       ///< [batch][C]

@@ -1,6 +1,5 @@
 /// @file sparse_pool_problem.hpp
-/// @brief What a sparse network does beside convolving: max pooling over a rulebook, and the way
-/// out of the sparse world, to a dense tensor.
+/// @brief Max pooling over a rulebook, and the conversion of sparse features to a dense tensor.
 #pragma once
 
 #include <string>
@@ -9,8 +8,8 @@
 
 namespace convladder {
 
-/// The parameters of max pooling over a rulebook that is there already; N input and M output rows.
-/// Trivially copyable. What is computed is said here, and nowhere else.
+/// The parameters of max pooling over a given rulebook; N input and M output rows. Trivially
+/// copyable. This comment is the definition of the operation.
 ///
 /// The candidates of output row `out` are the input rows of its pairs (k, in, out), in the order of
 /// their taps k. For each channel:
@@ -19,23 +18,26 @@ namespace convladder {
 ///     y[out][c]      = features[argmax[out][c]][c], bit for bit
 ///     dx[in][c]      = sum of dy[out][c] over all `out` with argmax[out][c] == in
 ///
-/// - Only sites that exist take part. A dense max pooling of the same tensor takes the zeros
-///   between them as well, so that the two agree only where no feature is negative.
-/// - An output without any pair (`inverse` has them): y is 0, argmax is -1, its dy goes nowhere.
-/// - NaN exceeds every number, and so goes on to y, as in PyTorch. Of several, the first.
+/// - Only existing sites are candidates. A dense max pooling of the same tensor includes the zeros
+///   between them, so that the two agree only if no feature is negative.
+/// - An output without any pair (possible for `inverse`) has y = 0 and argmax = -1, and its dy is
+///   ignored.
+/// - NaN exceeds every number, and is thus propagated to y, as in PyTorch. Among several NaNs, the
+///   first is selected.
 /// - +0 and -0 are equal. y has the sign of the first.
-/// - Equal candidates: the one with the lowest tap wins, and gets all of the gradient. PyTorch and
-///   cuDNN give it to one input, too; spconv gives it to every input that equals y.
-/// - The sums of dx may be in any order. An input that nobody chose has the gradient 0.
+/// - Among equal candidates, the one with the lowest tap is selected and receives the whole
+///   gradient. PyTorch and cuDNN select one input, too; spconv adds the gradient to every input
+///   that equals y.
+/// - The sums of dx may be in any order. An input that no output selected has the gradient 0.
 struct SparsePoolProblem {
-  RulebookProblem book = {};  ///< Of which the pairs are.
+  RulebookProblem book = {};  ///< The rulebook's problem.
   int C = 1;                  ///< Channels.
-  int N = 0, M = 0;           ///< Input and output rows; 0 is legal.
+  int N = 0, M = 0;           ///< Input and output rows; may be 0.
   std::int64_t pairs = 0;     ///< Of the rulebook, less than 2^31.
 };
 
-/// Whether feature a takes the place of feature b as the largest: a strict order in which NaN is
-/// above all numbers, and all NaN, as well as both zeros, are equal.
+/// Whether feature a replaces feature b as the largest: a strict order in which NaN is above all
+/// numbers, and all NaNs, as well as both zeros, are equal.
 HOST_DEVICE constexpr bool exceeds(float a, float b) { return a > b || (a != a && b == b); }
 
 /// The same problem. @throws BadInput if an extent is out of range.
@@ -53,9 +55,9 @@ Signature sparse_max_pool_signature(const SparsePoolProblem& problem);
 /// masks, mask_back, to dx [N][C].
 Signature sparse_max_pool_dgrad_signature(const SparsePoolProblem& problem);
 
-/// The arrays of the forward pass where a rung computes.
+/// The arrays of the forward pass at the place where a rung runs.
 struct SparseMaxPoolArrays {
-  using Problem = SparsePoolProblem;    ///< Whose arrays these are.
+  using Problem = SparsePoolProblem;    ///< The problem type of these arrays.
   const float* features = nullptr;      ///< [N][C]
   const std::int32_t* pairs = nullptr;  ///< [P][3], sorted
   const std::int32_t* nbr = nullptr;    ///< [KV][M], input rows or -1
@@ -64,9 +66,9 @@ struct SparseMaxPoolArrays {
   std::int32_t* argmax = nullptr;       ///< [M][C]
 };
 
-/// Those of the gradient.
+/// The arrays of the gradient.
 struct SparseMaxPoolDgradArrays {
-  using Problem = SparsePoolProblem;        ///< Whose arrays these are.
+  using Problem = SparsePoolProblem;        ///< The problem type of these arrays.
   const float* dy = nullptr;                ///< [M][C]
   const std::int32_t* argmax = nullptr;     ///< [M][C]
   const std::int32_t* nbr_back = nullptr;   ///< [KV][N], output rows or -1
@@ -74,16 +76,16 @@ struct SparseMaxPoolDgradArrays {
   float* dx = nullptr;                      ///< [N][C]
 };
 
-/// The parameters of the step from rows of features to a dense tensor. Trivially copyable.
+/// The parameters of the conversion of rows of features to a dense tensor. Trivially copyable.
 ///
 ///     x[n][c][z][y][x] = features[row][c] where coords[row] = (n, z, y, x), and 0 where there is
 ///     no row
 ///
-/// for 1 to 4 axes beside the batch. The sites are distinct and inside of the grid, as a rulebook
-/// wants them, too. A copy: every bit arrives. Its gradient is the gather dfeatures[row][c] =
-/// dx[n][c][z][y][x].
+/// for 1 to 4 axes beside the batch. The sites are distinct and inside of the grid, as for a
+/// rulebook. The operation is a copy, so every bit is preserved. Its gradient is the gather
+/// dfeatures[row][c] = dx[n][c][z][y][x].
 struct SparseToDenseProblem {
-  RulebookProblem grid = {};  ///< Axes, batch, sites and shape; the rest is that of a kernel of 1.
+  RulebookProblem grid = {};  ///< Axes, batch, sites and shape, with a kernel of 1.
   int C = 1;                  ///< Channels.
 };
 
@@ -103,9 +105,9 @@ HOST_DEVICE inline std::int64_t cells_of(const SparseToDenseProblem& problem) {
 /// The arrays: features [sites][C] and coords [sites][1 + ndim] (int32) to x [batch][C][extents].
 Signature sparse_to_dense_signature(const SparseToDenseProblem& problem);
 
-/// The arrays where a rung computes.
+/// The arrays at the place where a rung runs.
 struct SparseToDenseArrays {
-  using Problem = SparseToDenseProblem;  ///< Whose arrays these are.
+  using Problem = SparseToDenseProblem;  ///< The problem type of these arrays.
   const float* features = nullptr;       ///< [sites][C]
   const std::int32_t* coords = nullptr;  ///< [sites][1 + ndim]
   float* x = nullptr;                    ///< [batch][C] and the extents

@@ -1,5 +1,5 @@
 /// @file text.hpp
-/// @brief Puts values together into a message.
+/// @brief Builds messages from values.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace convladder {
 template <class... Values>
 std::string text(const Values&... values) {
   std::ostringstream stream;
-  stream.precision(9);  // tells any two floats apart
+  stream.precision(9);  // enough digits to distinguish any two floats
   (stream << ... << values);
   return stream.str();
 }
@@ -37,11 +37,11 @@ inline std::string gigabytes(double bytes) {
   return buffer;
 }
 
-/// "one", "two" or "several": for texts that shall not grow with a number. "no" for 0.
+/// "one", "two" or "several": for texts that must not depend on the exact number. "no" for 0.
 constexpr const char* how_many(std::int64_t count) {
   return count == 0 ? "no" : count == 1 ? "one" : count == 2 ? "two" : "several";
 }
-/// "one part", "two parts", "several parts": of what is called so where it is one.
+/// "one part", "two parts", "several parts"; the noun is given in the singular.
 inline std::string how_many(std::int64_t count, const char* what) {
   return std::string(how_many(count)) + " " + what + (count == 1 ? "" : "s");
 }

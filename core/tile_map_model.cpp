@@ -9,19 +9,19 @@
 namespace convladder {
 namespace {
 
-/// A part of a row of a's tiles, or of a column of b's: batch, tile m or n, k_begin, k_end.
+/// A range of a row panel of a, or of a column panel of b: batch, tile m or n, k_begin, k_end.
 using Panel = std::array<std::int32_t, 4>;
 
 struct PanelCount {
   std::int64_t panels = 0;   ///< distinct ones
-  std::int64_t k_steps = 0;  ///< of all panels together, counted once where panels overlap
+  std::int64_t k_steps = 0;  ///< of all panels together; overlapping parts count once
 };
 
 PanelCount count(std::vector<Panel>& panels) {
   std::sort(panels.begin(), panels.end());
   panels.erase(std::unique(panels.begin(), panels.end()), panels.end());
   PanelCount result;
-  std::int32_t covered_to = 0;  // along k, by the panels of this row so far
+  std::int32_t covered_to = 0;  // along k, covered by the panels of this row so far
   for (std::size_t i = 0; i < panels.size(); ++i) {
     const auto& [batch, row, k_begin, k_end] = panels[i];
     const bool new_row = i == 0 || panels[i - 1][0] != batch || panels[i - 1][1] != row;
@@ -88,7 +88,7 @@ std::vector<Wave> simulate_waves(std::span<const std::int32_t> units, int concur
 
   std::vector<Wave> waves;
   std::vector<std::size_t> next,
-      end;  // of each block that runs now: its next unit, and past its last
+      end;  // for each concurrent block: its next unit, and one past its last
   std::vector<Panel> a, b;
   for (std::size_t i = 0; i < rows;) {
     next.clear();
@@ -102,7 +102,7 @@ std::vector<Wave> simulate_waves(std::span<const std::int32_t> units, int concur
       a.clear();
       b.clear();
       for (std::size_t block = 0; block < next.size(); ++block) {
-        if (next[block] == end[block]) continue;  // this one is done
+        if (next[block] == end[block]) continue;  // this block has finished
         const auto unit = row(next[block]++);
         a.push_back({unit[1], unit[2], unit[4], unit[5]});
         b.push_back({unit[1], unit[3], unit[4], unit[5]});

@@ -1,5 +1,5 @@
 /// @file tile_map_model.hpp
-/// @brief What a tile map means for memory traffic, counted on the CPU.
+/// @brief A model of the memory traffic that a tile map causes, evaluated on the CPU.
 #pragma once
 
 #include <cstdint>
@@ -13,23 +13,23 @@
 
 namespace convladder {
 
-/// The three products that training a convolution takes.
+/// The three GEMMs of the training of a convolution.
 enum class ConvolutionPass {
   forward,  ///< y from x and the weights
   dgrad,    ///< dx from dy and the weights
   wgrad     ///< dw from x and dy
 };
 
-/// `batch` products c[M][N] = a[M][K] * b[K][N] of the same size.
+/// `batch` GEMMs c[M][N] = a[M][K] * b[K][N] of the same size.
 struct GemmExtents {
-  std::int64_t M = 0, N = 0, K = 0;  ///< Of each product.
-  std::int64_t batch = 1;            ///< Number of products.
+  std::int64_t M = 0, N = 0, K = 0;  ///< Extents of each GEMM.
+  std::int64_t batch = 1;            ///< Number of GEMMs.
 };
 
-/// The product itself.
+/// The GEMM itself.
 GemmExtents gemm_extents(const GemmProblem& gemm);
 
-/// A convolution as products, one for each group (implicit GEMM; for one group as in CUTLASS):
+/// A convolution as GEMMs, one per group (implicit GEMM; for one group as in CUTLASS):
 ///
 ///     pass       M              N                  K
 ///     forward    N * P * Q      K/groups           C/groups * R * S
@@ -43,32 +43,32 @@ GemmExtents gemm_extents(const Im2colProblem& input, int K, int groups, Convolut
 
 /// A tile in elements: a k-step of a block adds m x k of a times k x n of b to m x n of c.
 struct TileSize {
-  int m, n, k;  ///< Elements down, across, and in a step along k.
+  int m, n, k;  ///< Rows, columns, and elements along k per step.
 };
 
-/// The products' tiles as a problem for a map: tiles down and across, k-steps, and the batch.
-/// `splits` is for split_k.
-/// @throws BadInput if there is nothing to compute, or more tiles than the map takes.
+/// The tiles of the GEMMs as a problem for a map: tile rows and columns, k-steps, and the batch.
+/// `splits` applies to split_k.
+/// @throws BadInput if there is nothing to compute, or if there are more tiles than the map
+/// supports.
 TileMapProblem tiles_of(const GemmExtents& products, const TileSize& tile, TileMap map,
                         int splits = 1);
 
-/// Units that run at the same time, and what they read.
+/// One wave: units that run concurrently, and the data that they read.
 struct Wave {
-  std::int64_t units = 0;     ///< Units of work, at most one a block.
+  std::int64_t units = 0;     ///< Units of work, at most one per block.
   std::int64_t a_panels = 0;  ///< Distinct panels of a: (batch, tile m, k-steps).
   std::int64_t b_panels = 0;  ///< Distinct panels of b: (batch, tile n, k-steps).
   std::int64_t bytes = 0;     ///< Predicted traffic from DRAM to the L2 cache for a and b.
 };
 
-/// Simulates a run of a tiled product. `units` are rows as the tile_map ladder gives them, sorted
-/// by block.
+/// Simulates a tiled GEMM. `units` are rows of the tile_map ladder, sorted by block.
 ///
-/// The model: blocks start in the order of their index, and `concurrent_blocks` of those that have
-/// work run at the same time, in step. What several of them read comes from DRAM once (they walk
-/// along k together, so that little of it must be in the L2 cache at an instant); nothing is left
-/// of it for the next wave. Where blocks have several units (stream_k), all blocks' first units are
-/// a wave, all second ones the next, and so on. Tiles at the edges count as whole ones; writing c
-/// is not counted.
+/// The model: blocks start in the order of their index, and `concurrent_blocks` of those with work
+/// run concurrently, in lockstep. Data that several of them read come from DRAM once (all blocks
+/// advance along k together, so that only a small part must be in the L2 cache at a time); nothing
+/// remains for the next wave. If blocks have several units (stream_k), the first units of all
+/// blocks form a wave, the second units the next one, and so on. Tiles at the border count as
+/// complete; stores of c are not counted.
 ///
 /// @param element_bytes the size of an element of a and b
 std::vector<Wave> simulate_waves(std::span<const std::int32_t> units, int concurrent_blocks,

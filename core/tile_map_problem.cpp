@@ -11,7 +11,7 @@ namespace {
 constexpr std::int64_t kMaxBlocks = std::numeric_limits<std::int32_t>::max();
 constexpr std::int64_t kMaxGridYZ = 65535;  // CUDA's limit along grid.y and grid.z
 
-/// All k-steps of all tiles, or more than 2^63 - 1 as a double.
+/// The k-steps of all tiles, or more than 2^63 - 1 as a double.
 double steps_of(const TileMapProblem& p) {
   return static_cast<double>(p.tiles_m) * p.tiles_n * p.k_steps * p.batch;
 }
@@ -39,7 +39,7 @@ BlockGrid grid_of(const TileMapProblem& p) {
     case TileMap::split_k:
     case TileMap::batched: return {tiles_m, tiles_n, z};
     case TileMap::stream_k:
-      // Compared in double: the product may not fit int64 before it has been checked.
+      // Compared in double: the product may exceed int64 before it has been checked.
       return {steps_of(p) < p.blocks ? static_cast<std::int64_t>(steps_of(p)) : p.blocks, 1, 1};
   }
   return {0, 0, 0};

@@ -1,5 +1,5 @@
 /// @file tile_map_problem.hpp
-/// @brief Tile maps: which part of a tiled product each thread block computes.
+/// @brief Tile maps: which part of a tiled GEMM each thread block computes.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace convladder {
 /// A map and its name.
 struct TileMapName {
   TileMap map;            ///< The map.
-  std::string_view name;  ///< As on the command line.
+  std::string_view name;  ///< The name on the command line.
 };
 
 /// Every map with its name, in the order of the enumeration.
@@ -38,27 +38,27 @@ constexpr std::string_view name_of(TileMap map) {
   return kTileMaps[static_cast<std::size_t>(map)].name;
 }
 
-/// True for the maps whose units are whole output tiles of one product.
+/// True for the maps whose units are whole output tiles of one GEMM.
 constexpr bool hands_out_whole_tiles(TileMap map) {
   return map != TileMap::split_k && map != TileMap::batched && map != TileMap::stream_k;
 }
 
-/// Blocks that share a tile under split_k where nobody says how many (at most as many as k-steps).
+/// The default number of blocks that share a tile under split_k (at most the number of k-steps).
 inline constexpr int kDefaultSplits = 2;
 
-/// The tiles of a batch of products, and how they are handed out. Trivially copyable.
+/// The tiles of a batch of GEMMs, and their assignment to blocks. Trivially copyable.
 ///
-/// Every map takes a batch: grid.z runs over it, outermost; only stream_k, which has a grid with
-/// one axis, takes it into the k-steps that it shares out. grid.z ends at 65535: with more
-/// products, block z takes z, z + gridDim.z, z + 2 * gridDim.z ... one after the other.
+/// Every map supports a batch: grid.z runs over it, outermost; only stream_k, which has a
+/// one-dimensional grid, includes it in the k-steps that it divides. grid.z is limited to 65535:
+/// with more GEMMs, block z processes z, z + gridDim.z, z + 2 * gridDim.z ... one after the other.
 struct TileMapProblem {
   TileMap map = TileMap::row_major;  ///< Which map.
-  int tiles_m = 1, tiles_n = 1;      ///< output tiles down and across
+  int tiles_m = 1, tiles_n = 1;      ///< rows and columns of output tiles
   int k_steps = 1;                   ///< steps of the main loop along k for one tile
   int splits = 1;                    ///< blocks that share a tile (split_k)
-  int batch = 1;                     ///< products
-  int blocks = 132;    ///< blocks that run at once: stream_k shares all work among them
-  int group_rows = 8;  ///< tile rows of a super-row (grouped); Triton's tutorial has 8
+  int batch = 1;                     ///< number of GEMMs
+  int blocks = 132;    ///< blocks that run concurrently: stream_k divides all work among them
+  int group_rows = 8;  ///< tile rows of a super-row (grouped); 8 in Triton's tutorial
 };
 
 /// The blocks that a map launches along the axes of its grid.
@@ -66,8 +66,9 @@ struct BlockGrid {
   std::int64_t x, y, z;  ///< Along each axis.
 };
 
-/// log2 of the width, in tiles, of the super-columns of identity<N>; 0 for the other maps. As wide
-/// as N allows, but not wider than the tiles make use of (CUTLASS's get_log_tile()).
+/// log2 of the width, in tiles, of the super-columns of identity<N>; 0 for the other maps. It is as
+/// large as N permits, but not larger than useful for the number of tiles (CUTLASS's
+/// get_log_tile()).
 HOST_DEVICE constexpr int log_tile(TileMap map, int tiles_n) {
   const int N = map == TileMap::identity8   ? 8
                 : map == TileMap::identity4 ? 4
@@ -79,8 +80,8 @@ HOST_DEVICE constexpr int log_tile(TileMap map, int tiles_n) {
   return 0;
 }
 
-/// log2 of the side of hilbert's squares: the least power of two that spans the fewer of tile rows
-/// and tile columns.
+/// log2 of the side of hilbert's squares: the least power of two that spans the smaller of tile
+/// rows and tile columns.
 HOST_DEVICE constexpr int log_hilbert_side(int tiles_m, int tiles_n) {
   const int fewer = tiles_m < tiles_n ? tiles_m : tiles_n;
   int log_side = 0;
@@ -88,32 +89,34 @@ HOST_DEVICE constexpr int log_hilbert_side(int tiles_m, int tiles_n) {
   return log_side;
 }
 
-/// The grid of a map. It may have more blocks than there are tiles: those left over leave at once.
+/// The grid of a map. It may have more blocks than there are tiles: the remaining blocks exit at
+/// once.
 BlockGrid grid_of(const TileMapProblem& problem);
 
-/// Why the map's grid cannot be launched; nothing where it can.
+/// The reason why the map's grid cannot be launched; empty if it can.
 std::optional<std::string> why_no_grid(const TileMapProblem& problem);
 
 /// Columns of the result: block, batch, tile m, tile n, first k-step, last k-step + 1.
 inline constexpr int kUnitColumns = 6;
 
-/// The same problem. @throws BadInput if a count is out of range for the map or its grid too large.
+/// The same problem. @throws BadInput if a count is out of range for the map, or if its grid is too
+/// large.
 TileMapProblem validated(TileMapProblem problem);
 
 /// One line: "hilbert, 10 x 6 tiles of 4 k-steps".
 std::string describe(const TileMapProblem& problem);
 
-/// How the map hands out these tiles, in a few words: for the choice of the rungs that do it.
+/// A short description of the assignment, for the choice of rungs that use a map.
 std::string map_in_words(const TileMapProblem& problem);
 
-/// The arrays: none to `units` [units][6], sorted by block, then by the order in which a block
-/// works. Each (product, tile, k-step) lies in exactly one unit; a block that leaves at once has
+/// The arrays: no input; `units` [units][6], sorted by block, then by the block's order of
+/// execution. Each (GEMM, tile, k-step) is in exactly one unit; a block that exits at once has
 /// none.
 Signature tile_map_signature(const TileMapProblem& problem);
 
-/// The one array where a rung computes.
+/// The array at the place where a rung runs.
 struct TileMapArrays {
-  using Problem = TileMapProblem;  ///< Whose arrays these are.
+  using Problem = TileMapProblem;  ///< The problem type of these arrays.
   OutputCreator create = {};       ///< called once, for "units" [units][6]
 };
 

@@ -14,7 +14,7 @@ struct BFloat16;   // core/half.hpp
 struct Float8;     // core/float8.hpp
 struct Signature;  // core/array.hpp
 
-/// Element types. For those shorter than 32 bits see Half, BFloat16 and Float8.
+/// Element types. For types shorter than 32 bits see Half, BFloat16 and Float8.
 enum class DType { f32, i32, f16, bf16, f8 };
 
 /// The DType of a C++ element type.
@@ -34,24 +34,24 @@ constexpr DType dtype_of() {
   }
 }
 
-/// @throws std::logic_error that says which type an array has instead of what was asked for
+/// @throws std::logic_error that names the type of an array and the requested type
 [[noreturn]] void throw_wrong_type(DType is);
 
-/// Where the elements of an array begin, in the type that the problem says; null where the problem
-/// has no such array. It converts to a pointer of that type.
+/// The address of an array's elements, of the type given by the problem; null if the problem has no
+/// such array. It converts to a pointer of that type.
 template <class Void>
 class Elements {
  public:
   Elements() = default;  ///< Null.
-  /// Elements of a type that dtype_of() knows.
+  /// Elements of a type that dtype_of() supports.
   template <class T>
     requires(!std::is_void_v<T>)
   Elements(T* data) : Elements(data, dtype_of<std::remove_const_t<T>>()) {}
-  /// Elements of a type that only the running program knows.
+  /// Elements of a type that is known only at run time.
   Elements(Void* data, DType dtype) : data_(data), dtype_(dtype) {}
 
-  explicit operator bool() const { return data_ != nullptr; }  ///< Whether there are any.
-  /// The first element, or null. @throws std::logic_error if they are of another type
+  explicit operator bool() const { return data_ != nullptr; }  ///< Whether the pointer is not null.
+  /// The first element, or null. @throws std::logic_error if the elements have another type
   template <class T>
   T* as() const {
     if (data_ == nullptr) return nullptr;
@@ -69,13 +69,13 @@ class Elements {
   DType dtype_ = DType::f32;
 };
 
-using Input = Elements<const void>;  ///< What a rung reads.
-using Output = Elements<void>;       ///< What it writes.
+using Input = Elements<const void>;  ///< An array that a rung reads.
+using Output = Elements<void>;       ///< An array that a rung writes.
 
-/// How exactly a rung must multiply.
+/// The required precision of a rung's multiplications.
 enum class Precision {
-  fp32,  ///< Factors as they are.
-  tf32   ///< Factors may first be rounded to TF32: float's exponent, 10 bits of its fraction.
+  fp32,  ///< Operands unchanged.
+  tf32   ///< Operands may be rounded to TF32 first: float's exponent, 10 fraction bits.
 };
 
 /// The extents of an array, outermost first.
@@ -92,7 +92,7 @@ enum class TileMap {
   grouped,     ///< Triton's GROUP_SIZE_M: super-rows, walked column by column
   hilbert,     ///< along a Hilbert curve
   split_k,     ///< GemmSplitKIdentityThreadblockSwizzle: several blocks share a tile's k-steps
-  batched,     ///< GemmBatchedIdentityThreadblockSwizzle: grid.z runs over a batch of products
+  batched,     ///< GemmBatchedIdentityThreadblockSwizzle: grid.z runs over a batch of GEMMs
   stream_k     ///< equal shares of all k-steps, which cross tile borders (Osama et al., 2023)
 };
 

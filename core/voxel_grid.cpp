@@ -21,7 +21,7 @@ int significant_bits(CoordinateType type) {
   return kBits[static_cast<std::size_t>(type)];
 }
 
-/// How far apart numbers of so many significant bits are just below `most`, which is above 0.
+/// The distance between numbers of this many significant bits just below `most`, which is above 0.
 double spacing_below(double most, int bits) {
   int exponent = 0;
   std::frexp(std::nextafter(most, 0.0), &exponent);
@@ -32,9 +32,9 @@ bool fits_float(double number) {
   return std::abs(number) <= double{std::numeric_limits<float>::max()};
 }
 
-/// The voxels along an axis. The numbers may have been rounded to float32, once each, and low and
-/// high once more if they are products: their quotient may be off by twice `once`. More than an
-/// eighth of a voxel is no rounding error.
+/// The voxels along an axis. The numbers may have been rounded to float32 once, and low and high
+/// twice if they are products: the quotient may be off by twice `once`. More than an eighth of a
+/// voxel is not a rounding error.
 double voxels_between(double low, double high, double side, CoordinateType type) {
   const double quotient = (high - low) / side, nearest = std::round(quotient);
   const double of_side = std::ldexp(1.0, -24);

@@ -1,5 +1,5 @@
 /// @file voxel_grid.hpp
-/// @brief A box of space, cut into voxels, and which of them a point lies in.
+/// @brief A box of space divided into voxels, and the voxel of a point.
 #pragma once
 
 #include <array>
@@ -9,46 +9,47 @@
 
 namespace convladder {
 
-/// A box of space, cut into boxes of one size. Trivially copyable.
+/// A box of space divided into boxes of one size. Trivially copyable.
 struct VoxelGrid {
-  float low[3] = {};      ///< x, y, z of its lower corner, less the origin.
-  float high[3] = {};     ///< x, y, z of its upper corner, less the origin; it lies outside.
+  float low[3] = {};      ///< x, y, z of its lower corner, minus the origin.
+  float high[3] = {};     ///< x, y, z of its upper corner, minus the origin; it is outside.
   float voxel[3] = {};    ///< The sides of a voxel along x, y, z, in the unit of the points.
   PerAxis shape = {};     ///< Voxels along z, y, x: the order of coords.
-  double origin[3] = {};  ///< What the points have lost, x, y, z; not 0 for float64 points only.
+  double origin[3] = {};  ///< The offset x, y, z that was subtracted from the points; not 0 for
+                          ///< float64 points only.
 };
 
-/// The type that the coordinates of points are stored in before they become float32.
+/// The type of the points' coordinates before the conversion to float32.
 enum class CoordinateType { f16, f32, f64 };
 
 /// The grid of a range. Along an axis it has (high - low) / voxel voxels, in double: the nearest
-/// whole number where the quotient is as close to it as the rounding of float32 numbers allows,
-/// else the next larger one. So -76.8 to 76.8 holds 480 voxels of 0.32, whatever type the three
-/// numbers come from.
+/// integer if the quotient is as close to it as the rounding of float32 numbers allows, otherwise
+/// the next larger one. Thus -76.8 to 76.8 has 480 voxels of 0.32, whatever the type of the three
+/// numbers.
 ///
 /// Points in float64 are taken relative to `origin`, the point of the range that is nearest to 0
-/// (see points_in_float()): coordinates far from 0 keep the digits that float32 has no room for.
+/// (see points_in_float()): coordinates far from 0 keep precision that float32 would lose.
 /// @param range x0, y0, z0, x1, y1, z1
 /// @param voxel the sides of a voxel along x, y, z
 /// @param type of the points' coordinates
-/// @throws BadInput that names `range` or `voxel`; also where neighbouring numbers of that type are
-/// further apart than a voxel is long
+/// @throws BadInput that names `range` or `voxel`; also if neighbouring numbers of that type are
+/// further apart than the side of a voxel
 VoxelGrid voxel_grid(const std::array<double, 6>& range, const std::array<double, 3>& voxel,
                      CoordinateType type = CoordinateType::f32);
 
-/// The same with cubes as voxels.
+/// The same with cubic voxels.
 inline VoxelGrid voxel_grid(const std::array<double, 6>& range, double side,
                             CoordinateType type = CoordinateType::f32) {
   return voxel_grid(range, std::array{side, side, side}, type);
 }
 
-/// Of points without a voxel.
+/// The key of points without a voxel.
 inline constexpr std::int64_t kNoVoxel = -1;
 
 /// The key of a point's voxel, (z * Y + y) * X + x, or kNoVoxel. The voxel is floor((p - low) /
-/// voxel), axis by axis in float; a point has one if low <= p < high on every axis, which no NaN
-/// and no infinity is. Where rounding takes such a point just past the last voxel, it belongs to
-/// the last voxel: no point of the range is lost.
+/// voxel), axis by axis in float; a point has one if low <= p < high on every axis, which excludes
+/// NaN and infinity. If rounding moves such a point just past the last voxel, it belongs to the
+/// last voxel, so that no point of the range is lost.
 /// @param point x, y, z
 HOST_DEVICE inline std::int64_t key_of_point(const VoxelGrid& grid, const float* point) {
   std::int64_t key = 0;
@@ -57,7 +58,8 @@ HOST_DEVICE inline std::int64_t key_of_point(const VoxelGrid& grid, const float*
     if (!(p >= grid.low[axis] && p < grid.high[axis])) return kNoVoxel;
     const int extent = grid.shape[2 - axis];
     const float at = (p - grid.low[axis]) / grid.voxel[axis];
-    // at is not negative: the cast is a floor. It does not overflow: at is less than the extent.
+    // `at` is not negative, so the cast is a floor. It does not overflow, because `at` is less than
+    // the extent.
     key = key * extent + (at < static_cast<float>(extent) ? static_cast<int>(at) : extent - 1);
   }
   return key;

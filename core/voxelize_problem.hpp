@@ -1,5 +1,6 @@
 /// @file voxelize_problem.hpp
-/// @brief From the points of a sweep to sites: the first step of every sparse network.
+/// @brief Voxelization: from the points of a LiDAR sweep to sites, the first step of a sparse
+/// network.
 #pragma once
 
 #include <functional>
@@ -11,30 +12,30 @@
 
 namespace convladder {
 
-/// The parameters of a voxelization. Trivially copyable. What is computed is said here, and nowhere
-/// else: of points [points][columns], x, y, z and what else was measured, those that lie in the
-/// same voxel, by key_of_point(), become one row,
+/// The parameters of a voxelization. Trivially copyable. This comment is the definition of the
+/// operation: of points [points][columns], with x, y, z and further measurements, those in the same
+/// voxel, by key_of_point(), become one row,
 ///
 ///     out_coords[m]  = (0, z, y, x) of the m-th voxel that holds a point, in the order of keys
 ///     features[m][c] = (sum of points[n][c] over the points n of that voxel) / (their number)
 ///
-/// - A point without a voxel takes no part: outside of the range, or with x, y or z not finite.
-/// - The mean is of all columns, x, y and z, too: the points' centre in space, not in the voxel. To
-///   a mean of x, y and z, the grid's origin is added.
+/// - A point without a voxel is ignored: outside of the range, or with x, y or z not finite.
+/// - The mean is over all columns, including x, y and z: the points' centre in space, not relative
+///   to the voxel. The grid's origin is added to the mean of x, y and z.
 /// - Sums are in double, or as precise, with the same bits in any order of threads. A mean is a
 ///   quotient, plus the origin, in double, rounded to float once: mean_of(). A double has 29 bits
 ///   more than a float, so a sum of n numbers of similar size is exact for n up to 2^28, whatever
-///   the order and the distance from 0. In general a mean errs by half a unit in its last place,
-///   and by less than (n + 1) 2^-53 times the mean of the numbers' magnitudes.
-/// - Where sums are exact in float, as those of small whole numbers are, the mean is the quotient
-///   rounded once (Figueroa, "When is double rounding innocuous?", 1995), bit for bit.
-/// - A number beyond x, y and z that is not finite goes into its voxel's mean, as into any sum.
+///   the order and the distance from 0. In general the error of a mean is at most half a unit in
+///   its last place plus (n + 1) 2^-53 times the mean of the numbers' magnitudes.
+/// - If sums are exact in float, as those of small integers, the mean is the quotient rounded once
+///   (Figueroa, "When is double rounding innocuous?", 1995), bit for bit.
+/// - A non-finite number in a column beyond x, y and z propagates to its voxel's mean.
 ///
-/// It is the mean VFE of OpenPCDet (voxels of Zhou and Tuzel, "VoxelNet", 2018) without its limits:
-/// no point and no voxel is dropped because there are too many.
+/// This is the mean VFE of OpenPCDet (voxels of Zhou and Tuzel, "VoxelNet", 2018) without its
+/// limits: no point and no voxel is dropped because there are too many.
 struct VoxelizeProblem {
   VoxelGrid grid = {};  ///< The range, and its voxels.
-  int points = 0;       ///< Rows; 0 is legal.
+  int points = 0;       ///< Rows; may be 0.
   int columns = 4;      ///< 3 (x, y, z) or more (an intensity, a time ...).
 };
 
@@ -47,19 +48,19 @@ std::string describe(const VoxelizeProblem& problem);
 /// The arrays: points [points][columns] to out_coords [M][4] (int32) and features [M][columns].
 Signature voxelize_signature(const VoxelizeProblem& problem);
 
-/// The mean of column c of so many points of a voxel, whose sum this is.
+/// The mean of column c of this many points of a voxel with this sum.
 HOST_DEVICE inline float mean_of(const VoxelGrid& grid, std::int64_t c, double sum,
                                  std::int64_t points) {
   const double mean = sum / static_cast<double>(points);
   return static_cast<float>(c < 3 ? grid.origin[c] + mean : mean);
 }
 
-/// As OutputCreator, for an output of floats.
+/// Like OutputCreator, for a float output.
 using FloatOutputCreator = std::function<float*(const std::string& name, const Shape& shape)>;
 
-/// The arrays where a rung computes.
+/// The arrays at the place where a rung runs.
 struct VoxelizeArrays {
-  using Problem = VoxelizeProblem;        ///< Whose arrays these are.
+  using Problem = VoxelizeProblem;        ///< The problem type of these arrays.
   const float* points = nullptr;          ///< [points][columns]
   OutputCreator create = {};              ///< called once, for "out_coords" [M][4]
   FloatOutputCreator create_floats = {};  ///< called once, for "features" [M][columns]

@@ -12,7 +12,7 @@ enum class Where { cpu, emulated, gpu };
 /// All places, in the order of tables.
 inline constexpr std::array<Where, 3> kEverywhere = {Where::cpu, Where::emulated, Where::gpu};
 
-/// As on the command line: "emulated".
+/// The name on the command line: "emulated".
 constexpr const char* name_of(Where where) {
   return where == Where::cpu ? "cpu" : where == Where::emulated ? "emulated" : "gpu";
 }

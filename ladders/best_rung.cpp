@@ -11,7 +11,7 @@
 namespace convladder {
 namespace {
 
-/// A count in double: it may be large, and is an estimate anyway.
+/// A product of counts, in double because it may exceed 64 bits; it is an estimate.
 double product(std::initializer_list<double> factors) {
   double result = 1;
   for (const double factor : factors) result *= factor;
@@ -20,13 +20,13 @@ double product(std::initializer_list<double> factors) {
 
 double rounded_up(double count, double multiple) { return std::ceil(count / multiple) * multiple; }
 
-/// What a rung's time depends on.
+/// The counts on which a rung's time depends.
 struct Counts {
-  double products = 0;  ///< Multiply-adds of the definition; of pooling comparisons or additions.
-  double tiles = 0;     ///< Of a product in tiles of 6 x 16: multiply-adds with the padding.
-  double columns = 0;   ///< Elements of the matrix of columns, of packed or of gathered operands.
+  double products = 0;  ///< Multiply-adds of the definition; for pooling, comparisons or additions.
+  double tiles = 0;     ///< Multiply-adds of a GEMM in tiles of 6 x 16, padding included.
+  double columns = 0;   ///< Elements of the column matrix, or of packed or gathered operands.
   double passes = 0;    ///< Points times passes of an FFT.
-  double elements = 0;  ///< Of all inputs and outputs.
+  double elements = 0;  ///< Elements of all inputs and outputs.
 };
 
 Counts counts_of(const Conv2dProblem& conv) {
@@ -36,8 +36,9 @@ Counts counts_of(const Conv2dProblem& conv) {
   const double planes =
       conv.N * (1.0 * conv.C + conv.K) + product({1.0 * conv.C, 1.0 * conv.K}) / conv.groups;
   const double products = pixels * taps * conv.K;
-  // Of a group, with 25 for each column that is copied. Groups of one input channel or of few
-  // filters, unless these are large, are no product (cpu_reference/conv2d/input_tile.hpp).
+  // Per group; each copied column costs as much as 25 rows of the GEMM. Groups with one input
+  // channel or with few filters are not computed as a GEMM unless they are large
+  // (cpu_reference/conv2d/input_tile.hpp).
   const double filters = 1.0 * conv.K / conv.groups;
   const double rows = rounded_up(filters, 6) + 25;
   const bool few = filters <= 32 && conv.R * conv.S > 1 && taps <= 512;
@@ -52,7 +53,7 @@ Counts counts_of(const Conv2dProblem& conv) {
 Counts counts_of(const GemmProblem& gemm) {
   const double M = gemm.M, N = gemm.N, K = gemm.K;
   return {.products = M * N * K,
-          .tiles = rounded_up(M, 6) * rounded_up(N, 16) * (K + 10),  // 10: to begin and to store
+          .tiles = rounded_up(M, 6) * rounded_up(N, 16) * (K + 10),  // 10: start and stores
           .columns = M * K + K * N};
 }
 
@@ -86,7 +87,7 @@ Counts counts_of(const RulebookProblem& book) {
 
 Counts counts_of(const VoxelizeProblem& problem) { return {.products = 1.0 * problem.points}; }
 
-/// What is left is counted by its arrays.
+/// For the other problems, only the elements of the arrays are counted.
 template <class P>
 Counts counts_of(const P&) {
   return {};
@@ -105,7 +106,7 @@ Counts counts_of(const Ladder& ladder, const Problem& problem) {
   return counts;
 }
 
-/// Nanoseconds for one of each.
+/// Nanoseconds per unit of each count.
 struct Costs {
   double product = 0, tile = 0, column = 0, pass = 0, element = 0;
 };
@@ -116,10 +117,10 @@ double nanoseconds(const Costs& costs, const Counts& counts) {
          costs.element * counts.elements;
 }
 
-constexpr double kStartNanoseconds = 1000;  // of any rung
+constexpr double kStartNanoseconds = 1000;  // fixed cost of every rung
 
-/// By rung. Measured by `compare --rung 'cpu_reference/*'`, the least of four runs, on problems of
-/// several shapes. A new rung of C++ gets its row here.
+/// Costs by rung, measured with `compare --rung 'cpu_reference/*'` as the least of four runs on
+/// problems of several shapes. A new C++ rung gets a row here.
 const std::map<std::string_view, Costs>& costs_of_rungs() {
   static const std::map<std::string_view, Costs> costs = {
       {"cpu_reference/conv2d/direct", {.product = 1, .element = 1}},
@@ -180,7 +181,7 @@ const std::map<std::string_view, Costs>& costs_of_rungs() {
   return costs;
 }
 
-/// By ladder: of its reference, on one core. Whether it uses all cores, too.
+/// The costs of a ladder's reference on one core, and whether the reference uses all cores.
 struct ReferenceCosts {
   Costs costs;
   bool parallel = false;
@@ -191,7 +192,7 @@ ReferenceCosts costs_of_reference(const Ladder& ladder, const Problem& problem) 
     return {{.product = kProduct, .element = kOutput}, true};
   if (std::holds_alternative<RulebookProblem>(problem)) return {{.product = kMeeting}, false};
   if (const auto* fft = std::get_if<FftProblem>(&problem)) {
-    // What cannot be halved any more, it takes by the definition.
+    // The reference applies the definition to the odd part of a length.
     double odd = 1;
     for (int length : {fft->L, fft->rows()}) {
       while (length % 2 == 0) length /= 2;

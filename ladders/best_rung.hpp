@@ -1,5 +1,5 @@
 /// @file best_rung.hpp
-/// @brief Which rung to take for a problem, by how long each is expected to take.
+/// @brief Chooses the rung for a problem by the expected time of each rung.
 #pragma once
 
 #include <optional>
@@ -10,27 +10,27 @@
 
 namespace convladder {
 
-/// How long a C++ rung is expected to take on the CPU, in seconds: what it counts in the problem
-/// (products, elements, columns ...) times the cost of each, which was measured on two cores of an
-/// AMD EPYC, of conv2d and gemm on one with AVX-512. Other machines differ by a factor that is
-/// about the same for all rungs of a ladder. Empty for CUDA rungs, and for a rung that was never
-/// measured.
+/// The time in seconds that a C++ rung is expected to take on the CPU. The estimate multiplies
+/// counts of the problem (multiply-adds, elements, columns ...) by measured costs. The costs were
+/// measured on two cores of an AMD EPYC; for conv2d and gemm, on one core with AVX-512. On another
+/// machine all estimates of a ladder are wrong by about the same factor. Empty for CUDA rungs and
+/// for rungs without measured costs.
 std::optional<double> expected_seconds(const Ladder& ladder, const Rung& rung,
                                        const Problem& problem);
 
-/// The same of the ladder's reference (reference() in oracle/).
+/// The expected time of the ladder's reference (reference() in oracle/) in seconds.
 double expected_seconds_of_reference(const Ladder& ladder, const Problem& problem);
 
-/// A rung in a ranking.
+/// One entry of a ranking.
 struct RankedRung {
-  const Rung* rung;               ///< Of the ladder.
-  std::optional<double> seconds;  ///< expected_seconds().
+  const Rung* rung;               ///< A rung of the ladder.
+  std::optional<double> seconds;  ///< The result of expected_seconds().
 };
 
-/// The ladder's rungs that take the problem on the CPU, the fastest first; those without an
-/// expected time come after the others, the highest first.
-/// @param allow_transforms whether rungs that save multiplications by a transform (Winograd's, FFT)
-/// may take part: they round more than the definition. Without, they come last.
+/// Ranks the rungs of the ladder that support the problem on the CPU, fastest first. Rungs without
+/// an expected time follow, the later rungs of the table first.
+/// @param allow_transforms whether rungs that use a transform (Winograd, FFT) are ranked by time;
+/// their rounding errors are larger. If false, they come last.
 std::vector<RankedRung> ranked_rungs(const Ladder& ladder, const Problem& problem,
                                      bool allow_transforms = false);
 

@@ -5,7 +5,7 @@
 
 convladder::Ladder convladder::col2im_ladder() {
   return {
-      "col2im", "the adjoint of im2col: columns summed back into the input's shape",
+      "col2im", "the adjoint of im2col: columns are summed back into the shape of the input",
       [](const Problem& problem) { return col2im_signature(std::get<Im2colProblem>(problem)); },
       in_order({
           spine(

@@ -1,5 +1,6 @@
 /// @file col2im.hpp
-/// @brief The rungs of col2im: the adjoint of im2col: columns summed back into the input's shape
+/// @brief The rungs of col2im: the adjoint of im2col, which sums columns back into the shape of the
+/// input.
 #pragma once
 
 #include "core/im2col_problem.hpp"

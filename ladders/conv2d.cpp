@@ -125,15 +125,16 @@ convladder::Ladder convladder::conv2d_ladder() {
               winograd(4, CPU_ROW(cpu_reference, conv2d, winograd_4x4,
                                   "cpu_reference/conv2d/winograd_2x2",
                                   "Winograd F(4 x 4, 3 x 3): 36 multiplications for 16 outputs; "
-                                  "the matrices are computed from points")),
+                                  "transform matrices are computed from interpolation points")),
               winograd({4, WinogradPoints::imaginary},
                        CPU_ROW(cpu_reference, conv2d, winograd_complex,
                                "cpu_reference/conv2d/winograd_4x4",
-                               "Winograd F(4 x 4, 3 x 3) with complex points: i and -i, 46 "
-                               "multiplications")),
-              whole_images(CPU_ROW(
-                  cpu_reference, conv2d, fft_whole_image, "cpu_reference/conv2d/winograd_4x4",
-                  "FFT convolution: the points are roots of unity, a whole image is one tile")),
+                               "Winograd F(4 x 4, 3 x 3) with the complex interpolation points i "
+                               "and -i: 46 multiplications")),
+              whole_images(CPU_ROW(cpu_reference, conv2d, fft_whole_image,
+                                   "cpu_reference/conv2d/winograd_4x4",
+                                   "FFT convolution: the interpolation points are roots of unity, "
+                                   "a whole image is one tile")),
               whole_images(CPU_ROW(
                   cpu_reference, conv2d, fft_overlap_save, "cpu_reference/conv2d/fft_whole_image",
                   "overlap-save FFT: small overlapping tiles, each filter is transformed once")),
@@ -164,11 +165,10 @@ convladder::Ladder convladder::conv2d_ladder() {
                           "cuda_optimized/conv2d/depthwise/nhwc",
                           "depthwise NHWC: a tile of pixels is staged in shared memory by "
                           "asynchronous copies"),
-              CUDA_ROW_IN(
-                  cuda_optimized, conv2d, implicit_gemm, im2col_l2_blocked,
-                  "cuda_naive/conv2d/im2col_gemm",
-                  "L2 blocking: columns are produced in chunks that the GEMM reads from the "
-                  "L2 cache"),
+              CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, im2col_l2_blocked,
+                          "cuda_naive/conv2d/im2col_gemm",
+                          "L2 blocking: the column matrix is computed in parts that the GEMM reads "
+                          "from the L2 cache"),
               winograd(
                   2, CUDA_ROW(cuda_naive, conv2d, winograd_2x2, "cuda_naive/conv2d/im2col_gemm",
                               "Winograd F(2 x 2, 3 x 3): 16 GEMMs between two transform kernels")),
@@ -228,9 +228,10 @@ convladder::Ladder convladder::conv2d_ladder() {
                                                "as three in TF32 (3xTF32)")))),
               needs(
                   "sm_90a",
-                  CUDA_ROW_IN(cuda_optimized, conv2d, hopper, swap_ab,
-                              "cuda_optimized/conv2d/implicit_gemm/warp_specialized",
-                              "swap-AB: 64 filters are the rows of wgmma, 256 pixels its columns")),
+                  CUDA_ROW_IN(
+                      cuda_optimized, conv2d, hopper, swap_ab,
+                      "cuda_optimized/conv2d/implicit_gemm/warp_specialized",
+                      "swap-AB: wgmma takes 64 filters as its rows and 256 pixels as its columns")),
               needs("sm_90a",
                     CUDA_ROW_IN(cuda_optimized, conv2d, hopper, cluster_split_k,
                                 "cuda_optimized/conv2d/implicit_gemm/halo_tile",
@@ -246,12 +247,11 @@ convladder::Ladder convladder::conv2d_ladder() {
                       cuda_optimized, conv2d, hopper, weight_stationary,
                       "cuda_optimized/conv2d/implicit_gemm/halo_tile",
                       "weight-stationary 1 x 1: each pixel is loaded once for all filters")),
-              needs("sm_90a",
-                    tf32(Tf32::operands,
-                         CUDA_ROW_IN(cuda_optimized, conv2d, hopper, halo_tile_tf32,
-                                     "cuda_optimized/conv2d/implicit_gemm/halo_tile",
-                                     "halo-tile reuse in TF32; accumulators are stored without a "
-                                     "staging buffer"))),
+              needs("sm_90a", tf32(Tf32::operands,
+                                   CUDA_ROW_IN(cuda_optimized, conv2d, hopper, halo_tile_tf32,
+                                               "cuda_optimized/conv2d/implicit_gemm/halo_tile",
+                                               "halo-tile reuse in TF32: accumulators are stored "
+                                               "directly, without a staging buffer"))),
           }),
       })};
 }

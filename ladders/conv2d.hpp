@@ -1,5 +1,5 @@
 /// @file conv2d.hpp
-/// @brief The rungs of conv2d: 2-D convolution, forward: y = x * w + bias
+/// @brief The rungs of conv2d: 2-D convolution, forward: y = x * w + bias.
 #pragma once
 
 #include "core/conv2d_problem.hpp"

@@ -105,10 +105,12 @@ convladder::Ladder convladder::conv2d_dgrad_ladder() {
                               "cuda_optimized/conv2d_dgrad/hopper/halo_tile",
                               "weight-stationary 1 x 1: all weights stay in shared memory, a tile "
                               "is any pixels of all images")),
-              needs("sm_90a",
-                    CUDA_ROW_IN(cuda_optimized, conv2d_dgrad, hopper, strided_zeros,
-                                "cuda_optimized/conv2d_dgrad/hopper/halo_tile",
-                                "strided 1 x 1: idle warps write the zeros between the pixels")),
+              needs(
+                  "sm_90a",
+                  CUDA_ROW_IN(
+                      cuda_optimized, conv2d_dgrad, hopper, strided_zeros,
+                      "cuda_optimized/conv2d_dgrad/hopper/halo_tile",
+                      "strided 1 x 1: otherwise idle warps write the zeros between the pixels")),
           }),
       })};
 }

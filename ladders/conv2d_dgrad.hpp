@@ -1,5 +1,5 @@
 /// @file conv2d_dgrad.hpp
-/// @brief The rungs of conv2d_dgrad: gradient of a 2-D convolution with respect to its input
+/// @brief The rungs of conv2d_dgrad: the gradient of a 2-D convolution with respect to its input.
 #pragma once
 
 #include "core/conv2d_gradients.hpp"

@@ -6,7 +6,7 @@
 namespace convladder {
 namespace {
 
-/// The problem of the rung: a gradient has no bias.
+/// The conv2d_dgrad problem that the rung computes; it has no bias.
 Problem without_bias(const Problem& problem) {
   Conv2dProblem gradient = std::get<Conv2dProblem>(problem);
   gradient.bias = false;
@@ -29,7 +29,8 @@ void add_bias(const Conv2dProblem& gradient, const Arguments& arguments,
                     .bias = arguments.in<float>("bias")});
 }
 
-/// The code of a rung of conv2d_dgrad, which takes x for dy and y for dx. The bias comes behind it.
+/// Wraps the code of a conv2d_dgrad rung: x is passed as dy and y as dx. The bias is added after
+/// the rung.
 AnyImplementation transposed(const AnyImplementation& code,
                              void (*add_channel_bias)(const ChannelBias&)) {
   const auto of_gradient = [](const Arguments& arguments) {
@@ -56,7 +57,7 @@ AnyImplementation transposed(const AnyImplementation& code,
 Ladder conv2d_transpose_alias() {
   Ladder alias = conv2d_dgrad_ladder();
   alias.name = "conv2d_transpose";
-  alias.summary = "transposed 2-D convolution, by the rungs of conv2d_dgrad";
+  alias.summary = "transposed 2-D convolution, computed by the rungs of conv2d_dgrad";
   alias.signature = [](const Problem& problem) {
     return conv2d_transpose_signature(std::get<Conv2dProblem>(problem));
   };

@@ -45,10 +45,11 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                                   "cpu_reference/conv2d_wgrad/direct",
                                   "Winograd F(3 x 3, 2 x 2): nine taps of 2 x 2 gradients take 16 "
                                   "multiplications instead of 36")),
-              winograd(4, CPU_ROW(cpu_reference, conv2d_wgrad, winograd,
-                                  "cpu_reference/conv2d_wgrad/winograd_2x2",
-                                  "Winograd F(3 x 3, 4 x 4): 36 multiplications for 4 x 4 "
-                                  "gradients; computed matrices")),
+              winograd(4,
+                       CPU_ROW(cpu_reference, conv2d_wgrad, winograd,
+                               "cpu_reference/conv2d_wgrad/winograd_2x2",
+                               "Winograd F(3 x 3, 4 x 4): 36 multiplications for 4 x 4 gradients; "
+                               "transform matrices are computed from interpolation points")),
               winograd(
                   2,
                   CUDA_ROW(cuda_naive, conv2d_wgrad, winograd_2x2, "cuda_naive/conv2d_wgrad/gather",
@@ -88,12 +89,11 @@ convladder::Ladder convladder::conv2d_wgrad_ladder() {
                                 "cuda_optimized/conv2d_wgrad/hopper/halo_tile",
                                 "cluster reduction: blocks add their accumulators in distributed "
                                 "shared memory before any store")),
-              needs(
-                  "sm_90a",
-                  CUDA_ROW_IN(
-                      cuda_optimized, conv2d_wgrad, hopper, split_k_1x1,
-                      "cuda_optimized/conv2d_wgrad/implicit_gemm/warp_specialized",
-                      "1 x 1, split-K: each SM owns a tile of dw and a share of the pixels")),
+              needs("sm_90a",
+                    CUDA_ROW_IN(
+                        cuda_optimized, conv2d_wgrad, hopper, split_k_1x1,
+                        "cuda_optimized/conv2d_wgrad/implicit_gemm/warp_specialized",
+                        "1 x 1, split-K: each SM owns a tile of dw and a share of the pixels")),
           }),
       })};
 }

@@ -1,6 +1,6 @@
 /// @file conv2d_wgrad.hpp
-/// @brief The rungs of conv2d_wgrad: gradients of a 2-D convolution with respect to its weights and
-/// bias
+/// @brief The rungs of conv2d_wgrad: the gradients of a 2-D convolution with respect to its weights
+/// and bias.
 #pragma once
 
 #include "core/conv2d_gradients.hpp"

@@ -1,6 +1,6 @@
 /// @file earlier_rungs.hpp
-/// @brief Rungs of earlier versions: what renamed ones are called now, and which rung to use in
-/// place of a removed one.
+/// @brief Rungs of earlier versions: the new names of renamed rungs, and the replacements of
+/// removed rungs.
 #pragma once
 
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace convladder {
 
-/// A rung that is no longer there. docs/other_names.md lists the same rungs, with reasons.
+/// A removed rung. docs/other_names.md lists the same rungs with reasons.
 struct RemovedRung {
-  std::string name;     ///< As it was called, "cuda_optimized/conv2d/winograd_chunks".
-  std::string instead;  ///< The name of a rung.
+  std::string name;     ///< The earlier name, "cuda_optimized/conv2d/winograd_chunks".
+  std::string instead;  ///< The name of the rung to use instead.
 };
 
-/// All of them.
+/// All removed rungs.
 const std::vector<RemovedRung>& removed_rungs();
 
-/// A rung that has another name now. Commands and Python take the old one, too, until the next
-/// release, and say what it is called now. docs/other_names.md lists the same names.
+/// A renamed rung. The command and the Python module accept the earlier name until the next release
+/// and report the present name. docs/other_names.md lists the same names.
 struct RenamedRung {
-  std::string name;  ///< As it was called, "cuda_optimized/conv2d/direct_tiled".
-  std::string now;   ///< "cuda_optimized/conv2d/direct/tiled".
+  std::string name;  ///< The earlier name, "cuda_optimized/conv2d/direct_tiled".
+  std::string now;   ///< The present name, "cuda_optimized/conv2d/direct/tiled".
 };
 
-/// All of them.
+/// All renamed rungs.
 const std::vector<RenamedRung>& renamed_rungs();
 
 }  // namespace convladder

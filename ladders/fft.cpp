@@ -21,14 +21,14 @@ convladder::Ladder convladder::fft_ladder() {
                   CUDA_ROW(cuda_naive, fft, dft, "cpu_reference/fft/dft",
                            "naive CUDA: one thread per point of y"),
                   CUDA_ROW(cuda_optimized, fft, passes, "cpu_reference/fft/stockham",
-                           "one kernel per pass, one thread per butterfly: log2 L trips through "
-                           "global memory"),
-                  CUDA_ROW(
-                      cuda_optimized, fft, shared_memory, "cuda_optimized/fft/passes",
-                      "shared memory: all passes in one kernel, a block keeps its lines on chip"),
+                           "one kernel per pass, one thread per butterfly: log2 L round trips "
+                           "through global memory"),
+                  CUDA_ROW(cuda_optimized, fft, shared_memory, "cuda_optimized/fft/passes",
+                           "shared memory: one kernel computes all passes, and each block keeps "
+                           "its lines in shared memory"),
                   CUDA_ROW(cuda_optimized, fft, radix8, "cuda_optimized/fft/shared_memory",
-                           "register radix 8: a thread holds eight points and does three radix-2 "
-                           "passes between exchanges"),
+                           "register radix 8: a thread holds eight points and computes three "
+                           "radix-2 passes between exchanges"),
                   CUDA_ROW(cuda_optimized, fft, radix16, "cuda_optimized/fft/radix8",
                            "register radix 16: 4096 = 16 x 16 x 16 points take two exchanges "
                            "instead of three"),
@@ -58,8 +58,8 @@ convladder::Ladder convladder::fft_ladder() {
               CUDA_ROW(cuda_optimized, fft, four_step, "cuda_optimized/fft/radix8",
                        "four-step FFT: long lines as matrices; columns, twiddle factors, rows"),
               CUDA_ROW(cuda_optimized, fft, rows_and_columns, "cuda_optimized/fft/four_step",
-                       "large 2-D FFT: the two kernels of four_step without twiddle factors "
-                       "between them"),
+                       "large 2-D FFT: the two kernels of the four-step FFT without the twiddle "
+                       "factors between them"),
               chirp(CUDA_ROW(
                   cuda_optimized, fft, bluestein, "cpu_reference/fft/bluestein",
                   "Bluestein: any length, as a convolution with a chirp by power-of-two passes")),

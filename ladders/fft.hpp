@@ -1,5 +1,5 @@
 /// @file fft.hpp
-/// @brief The rungs of fft: discrete Fourier transforms of lines and planes
+/// @brief The rungs of fft: discrete Fourier transforms of lines and planes.
 #pragma once
 
 #include "core/fft_problem.hpp"

@@ -156,11 +156,10 @@ convladder::Ladder convladder::gemm_ladder() {
                   CUDA_ROW_IN(
                       cuda_optimized, gemm, fp8, wgmma, "cuda_optimized/gemm/tf32/wgmma",
                       "FP8 wgmma: each stage's partial result is promoted into FP32 accumulators")),
-              needs("sm_90a",
-                    CUDA_ROW_IN(cuda_optimized, gemm, fp8, taller_tiles,
-                                "cuda_optimized/gemm/fp8/wgmma",
-                                "FP8 with taller tiles: two groups of 64 rows use the same "
-                                "stage accumulators in turns")),
+              needs("sm_90a", CUDA_ROW_IN(cuda_optimized, gemm, fp8, taller_tiles,
+                                          "cuda_optimized/gemm/fp8/wgmma",
+                                          "FP8 with taller tiles: two groups of 64 rows use the "
+                                          "same stage accumulators alternately")),
               needs(
                   "sm_90a",
                   CUDA_ROW_IN(

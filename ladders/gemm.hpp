@@ -1,5 +1,5 @@
 /// @file gemm.hpp
-/// @brief The rungs of gemm: matrix product: c = a b
+/// @brief The rungs of gemm: the matrix product c = a b.
 #pragma once
 
 #include "core/gemm_problem.hpp"

@@ -8,20 +8,20 @@ namespace {
 
 using Copy = void (*)(const MatrixCopy&);
 
-/// Where arrays begin in a workspace.
+/// Alignment of the arrays in a workspace, in bytes.
 constexpr std::size_t kAlignment = 256;
 std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-/// A factor of the products: [rows][columns], as the product has it.
+/// An operand of the GEMM, [rows][columns] after transposition.
 struct Factor {
   const char* name;
   std::int64_t rows, columns;
   bool transposed;
 
   std::int64_t size() const { return rows * columns; }
-  /// Rungs take 8-bit numbers in words, and other matrices wherever they begin.
+  /// FP8 rungs load aligned 32-bit words; all other rungs accept matrices at any element address.
   bool is_copied(const GemmBatchProblem& p) const {
     return transposed || (p.product.dtype == DType::f8 && p.batch > 1 && size() % 4 != 0);
   }
@@ -33,13 +33,13 @@ struct Factor {
 Factor a_of(const GemmBatchProblem& p) { return {"a", p.product.M, p.product.K, p.transpose_a}; }
 Factor b_of(const GemmBatchProblem& p) { return {"b", p.product.K, p.product.N, p.transpose_b}; }
 
-/// Bytes of the rung's own, of a copy of a, and of a copy of b.
+/// Bytes of the rung's own workspace, of a copy of a and of a copy of b.
 std::size_t workspace_bytes(const AnyImplementation& code, const GemmBatchProblem& p) {
   return aligned(code.workspace_bytes(p.product)) + a_of(p).bytes_of_copy(p) +
          b_of(p).bytes_of_copy(p);
 }
 
-/// The first byte of an array of the run.
+/// The address of the first byte of an array of the run.
 template <class Elements>
 auto* bytes_of(const Arguments& arguments, const char* name, DType dtype) {
   Elements array;
@@ -63,7 +63,7 @@ void run(const AnyImplementation& code, Copy copy, const GemmBatchProblem& p,
   const Factor a = a_of(p), b = b_of(p);
   const float* const bias = arguments.in_or_null<float>("bias");
   std::byte* const c = bytes_of<Output>(arguments, "c", result);
-  /// Matrix i of a factor, as the rung takes it. @param to of its copy
+  /// Matrix i of an operand, copied if the rung needs a copy. @param to address of the copy
   const auto matrix = [&](const Factor& factor, int i, std::byte* to) -> void* {
     const std::byte* const from = bytes_of<Input>(arguments, factor.name, product.dtype) +
                                   static_cast<std::size_t>(i * factor.size()) * element;
@@ -88,7 +88,7 @@ void run(const AnyImplementation& code, Copy copy, const GemmBatchProblem& p,
   }
 }
 
-/// A function of the code for the product of a batch.
+/// Turns a function of GemmProblem into one that also accepts GemmBatchProblem.
 template <class Result>
 std::function<Result(const Problem&)> of_product(
     const std::function<Result(const Problem&)>& function) {

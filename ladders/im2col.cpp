@@ -5,7 +5,7 @@
 
 convladder::Ladder convladder::im2col_ladder() {
   return {
-      "im2col", "windows of an input as the columns of a matrix, in 1, 2 or 3 dimensions",
+      "im2col", "the windows of an input as the columns of a matrix, in 1, 2 or 3 dimensions",
       [](const Problem& problem) { return im2col_signature(std::get<Im2colProblem>(problem)); },
       in_order({
           spine("",
@@ -24,8 +24,9 @@ convladder::Ladder convladder::im2col_ladder() {
           alternatives({
               CPU_ROW(cpu_reference, im2col, im2row, "cpu_reference/im2col/im2col",
                       "im2row: with channels innermost (NHWC) each window becomes a row"),
-              CUDA_ROW(cuda_optimized, im2col, im2row, "cuda_optimized/im2col/im2col_vectorized",
-                       "im2row: taps are runs of channels, copied as vectors (NHWC)"),
+              CUDA_ROW(
+                  cuda_optimized, im2col, im2row, "cuda_optimized/im2col/im2col_vectorized",
+                  "im2row: each tap is a contiguous row of channels, copied as vectors (NHWC)"),
           }),
       })};
 }

@@ -1,6 +1,6 @@
 /// @file im2col.hpp
-/// @brief The rungs of im2col: windows of an input as the columns of a matrix, in 1, 2 or 3
-/// dimensions
+/// @brief The rungs of im2col: the windows of an input as the columns of a matrix, in 1, 2 or 3
+/// dimensions.
 #pragma once
 
 #include "core/im2col_problem.hpp"

@@ -9,7 +9,8 @@
 namespace convladder {
 namespace {
 
-/// The least number of insertions, deletions and replacements that turn a into b (Levenshtein).
+/// The edit distance of a and b (Levenshtein): the least number of insertions, deletions and
+/// replacements.
 std::size_t edit_distance(const std::string& a, const std::string& b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

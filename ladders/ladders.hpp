@@ -1,8 +1,9 @@
 /// @file ladders.hpp
-/// @brief The rung table: every ladder, with its rungs in the order of reading.
+/// @brief The rung table: every ladder with its rungs in reading order.
 ///
-/// Tests, the command, benchmarks, notebooks and the docs all read this table; nothing else selects
-/// a rung. To add a rung, add its file, one row in its ladder's .cpp, and its docs page.
+/// Tests, the command, benchmarks, notebooks and the documentation read this table; nothing else
+/// selects a rung. To add a rung, add its file, one row in the ladder's .cpp file, and its
+/// documentation page.
 #pragma once
 
 #include <string>
@@ -12,17 +13,18 @@
 
 namespace convladder {
 
-/// All ladders, in the order in which a newcomer reads them.
+/// All ladders, in reading order for a newcomer.
 const std::vector<Ladder>& ladders();
 
-/// Operations under names of their own that the rungs of other ladders compute: ladders whose rungs
-/// are those, with arrays and problems in the operation's terms. They are not among ladders().
+/// Operations with names of their own that are computed by the rungs of other ladders. The arrays
+/// and problems of such a ladder are in the operation's terms. These ladders are not among
+/// ladders().
 const std::vector<Ladder>& aliases();
 
-/// The ladder, or alias, of that name. @throws BadInput that names the nearest ladder.
+/// The ladder or alias with that name. @throws BadInput with the nearest name if there is none.
 const Ladder& ladder(const std::string& name);
 
-/// The candidate that differs from `word` by the fewest edits; empty without candidates.
+/// The candidate with the smallest edit distance to `word`; empty without candidates.
 std::string nearest(const std::string& word, const std::vector<std::string>& candidates);
 
 }  // namespace convladder

@@ -5,7 +5,8 @@
 
 convladder::Ladder convladder::rulebook_ladder() {
   return {
-      "rulebook", "which input site of a sparse convolution meets which output site, at which tap",
+      "rulebook",
+      "the rulebook of a sparse convolution: the input site of each output site and tap",
       [](const Problem& problem) { return rulebook_signature(std::get<RulebookProblem>(problem)); },
       in_order({
           spine(
@@ -56,19 +57,18 @@ convladder::Ladder convladder::rulebook_ladder() {
                               "cuda_optimized/rulebook/submanifold/occupancy_bits",
                               "submanifold: bitmap of cells; a row is the prefix count of its bit "
                               "(its rank)"),
-                  CUDA_ROW_IN(
-                      cuda_optimized, rulebook, submanifold, paged_bricks,
-                      "cuda_optimized/rulebook/submanifold/bit_grid",
-                      "submanifold, unsorted sites: one page per brick of cells, claimed by "
-                      "its first site"),
+                  CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, paged_bricks,
+                              "cuda_optimized/rulebook/submanifold/bit_grid",
+                              "submanifold, unsorted sites: one page per brick of cells, allocated "
+                              "by the first site in it"),
               }),
           spine(
               "strided",
               {
-                  CUDA_ROW(
-                      cuda_naive, rulebook, two_phases, "cpu_reference/rulebook/hash_map",
-                      "strided: all candidate outputs are sorted, then numbered through a grid",
-                      /*deterministic=*/false),
+                  CUDA_ROW(cuda_naive, rulebook, two_phases, "cpu_reference/rulebook/hash_map",
+                           "strided: all candidate outputs are sorted, then numbered through a "
+                           "dense grid",
+                           /*deterministic=*/false),
                   CUDA_ROW_IN(cuda_optimized, rulebook, strided, compact_before_sort,
                               "cuda_naive/rulebook/two_phases",
                               "strided, stream compaction: only candidates that exist are sorted",
@@ -84,7 +84,8 @@ convladder::Ladder convladder::rulebook_ladder() {
               }),
           alternatives({
               CPU_ROW(cpu_reference, rulebook, sorted_search, "cpu_reference/rulebook/hash_map",
-                      "sorted keys and binary search from the outputs; the pairs come out sorted"),
+                      "sorted keys and binary search from the outputs: pairs are produced in "
+                      "sorted order"),
               CPU_ROW(cpu_reference, rulebook, neighbour_table,
                       "cpu_reference/rulebook/sorted_search",
                       "neighbour table [tap][output], from which every form of a rulebook is read"),

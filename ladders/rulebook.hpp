@@ -1,6 +1,6 @@
 /// @file rulebook.hpp
-/// @brief The rungs of rulebook: which input site of a sparse convolution meets which output site,
-/// at which tap
+/// @brief The rungs of rulebook: the rulebook of a sparse convolution, which gives the input site
+/// of each output site and tap.
 #pragma once
 
 #include "core/rulebook_problem.hpp"

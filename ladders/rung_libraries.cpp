@@ -23,21 +23,21 @@ WaitObserver& wait_observer() {
   return observer;
 }
 
-/// "rungs_cuda_optimized_conv2d".
+/// The name of a library, "rungs_cuda_optimized_conv2d".
 std::string library_name(std::string folder) {
   std::ranges::replace(folder, '/', '_');
   return "rungs_" + folder;
 }
 
-/// Where the library lies that this code is in: the others lie beside it.
+/// The folder of the library that contains this code; the other libraries are in the same folder.
 fs::path library_folder() {
   Dl_info info{};
   dladdr(reinterpret_cast<const void*>(&constant_in_library), &info);
   return fs::path(info.dli_fname).parent_path();
 }
 
-/// Where a build that runs tells how far it is: a file named after each library that it has made,
-/// `progress`, and in the end `done` or `failed`. Empty if none runs.
+/// The folder in which a running build reports its progress: one empty file per finished library,
+/// the file `progress`, and finally `done` or `failed`. Empty if no build is running.
 fs::path build_state() {
   const char* folder = std::getenv("CONVLADDER_BUILD");
   return folder == nullptr ? "" : folder;
@@ -52,14 +52,14 @@ void wait_until_built(const std::string& folder) {
   if (wait_observer()) wait_observer()(folder);
   while (!there()) {
     if (fs::exists(state / "failed")) {
-      throw MissingLibrary(text("the build failed, and the rungs of ", folder, " need it"));
+      throw MissingLibrary(text("the build failed before it produced the rungs of ", folder));
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   if (wait_observer()) wait_observer()({});
 }
 
-/// @param what of the program it holds
+/// @param what the part of the program that the library contains
 void* open_library(const std::string& name, const std::string& what, fs::path file = {}) {
   if (file.empty()) file = library_folder() / ("libconvladder_" + name + ".so");
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -70,7 +70,7 @@ void* open_library(const std::string& name, const std::string& what, fs::path fi
   return library;
 }
 
-/// The libraries that are open, by folder.
+/// The open libraries, by folder.
 struct OpenLibraries {
   std::mutex mutex;
   std::map<std::string, void*> by_folder;
@@ -91,7 +91,7 @@ void* open_rungs(const std::string& folder) {
 }
 
 /// @param symbol the linker's name of `name`, a function or a constant
-/// @throws MissingLibrary if the library has none
+/// @throws MissingLibrary if the library does not define it
 void* symbol_of(void* library, const std::string& library_name, const std::string& symbol,
                 const std::string& name) {
   void* const found = dlsym(library, symbol.c_str());

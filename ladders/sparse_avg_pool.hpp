@@ -1,6 +1,6 @@
 /// @file sparse_avg_pool.hpp
-/// @brief The rungs of sparse_avg_pool: average pooling over a rulebook: y[out] = the mean of the
-/// features[in] that exist
+/// @brief The rungs of sparse_avg_pool: average pooling over a rulebook, y[out] = the mean of the
+/// features[in] that exist.
 #pragma once
 
 #include "core/sparse_avg_pool.hpp"

@@ -5,7 +5,7 @@
 
 convladder::Ladder convladder::sparse_conv_ladder() {
   return {
-      "sparse_conv", "a sparse convolution over a rulebook: y[out] += features[in] * weights[k]",
+      "sparse_conv", "sparse convolution over a rulebook: y[out] += features[in] * weights[k]",
       [](const Problem& problem) {
         return sparse_conv_signature(std::get<SparseConvProblem>(problem));
       },
@@ -14,7 +14,7 @@ convladder::Ladder convladder::sparse_conv_ladder() {
               "",
               {
                   CPU_ROW(cpu_reference, sparse_conv, direct, "",
-                          "definition: one pair of the rulebook after another"),
+                          "definition: the pairs of the rulebook are processed one by one"),
                   CUDA_ROW(cuda_naive, sparse_conv, scatter, "cpu_reference/sparse_conv/direct",
                            "scatter: one thread per pair and output channel, with atomic additions",
                            /*deterministic=*/false),

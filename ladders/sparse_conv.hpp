@@ -1,6 +1,6 @@
 /// @file sparse_conv.hpp
-/// @brief The rungs of sparse_conv: a sparse convolution over a rulebook: y[out] += features[in] *
-/// weights[k]
+/// @brief The rungs of sparse_conv: sparse convolution over a rulebook, y[out] += features[in] *
+/// weights[k].
 #pragma once
 
 #include "core/sparse_conv_problem.hpp"

@@ -14,7 +14,7 @@ convladder::Ladder convladder::sparse_dgrad_ladder() {
               "",
               {
                   CPU_ROW(cpu_reference, sparse_dgrad, direct, "",
-                          "definition: one pair of the rulebook after another"),
+                          "definition: the pairs of the rulebook are processed one by one"),
                   CUDA_ROW(cuda_naive, sparse_dgrad, scatter, "cpu_reference/sparse_dgrad/direct",
                            "scatter: one thread per pair and input channel, with atomic additions",
                            /*deterministic=*/false),

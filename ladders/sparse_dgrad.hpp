@@ -1,5 +1,6 @@
 /// @file sparse_dgrad.hpp
-/// @brief The rungs of sparse_dgrad: gradient of a sparse convolution with respect to its features
+/// @brief The rungs of sparse_dgrad: the gradient of a sparse convolution with respect to its
+/// features.
 #pragma once
 
 #include "core/sparse_conv_problem.hpp"

@@ -4,7 +4,8 @@
 #include "ladders/tables.hpp"
 
 convladder::Ladder convladder::sparse_global_pool_ladder() {
-  return {"sparse_global_pool", "the maximum or the mean of all sites of each image",
+  return {"sparse_global_pool",
+          "global pooling: the maximum or the mean of all sites of each image",
           [](const Problem& problem) {
             return sparse_global_pool_signature(std::get<SparseGlobalPoolProblem>(problem));
           },

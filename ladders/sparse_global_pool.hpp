@@ -1,5 +1,5 @@
 /// @file sparse_global_pool.hpp
-/// @brief The rungs of sparse_global_pool: the maximum or the mean of all sites of each image
+/// @brief The rungs of sparse_global_pool: the maximum or the mean of all sites of each image.
 #pragma once
 
 #include "core/sparse_global_pool_problem.hpp"

@@ -6,7 +6,8 @@
 convladder::Ladder convladder::sparse_max_pool_ladder() {
   return {
       "sparse_max_pool",
-      "max pooling over a rulebook: y[out] = the largest features[in], and which in it was",
+      "max pooling over a rulebook: y[out] = the largest features[in], and the index of that input "
+      "row",
       [](const Problem& problem) {
         return sparse_max_pool_signature(std::get<SparsePoolProblem>(problem));
       },
@@ -14,8 +15,9 @@ convladder::Ladder convladder::sparse_max_pool_ladder() {
           spine(
               "",
               {
-                  CPU_ROW(cpu_reference, sparse_max_pool, direct, "",
-                          "definition: one pair after another, the larger feature remains"),
+                  CPU_ROW(
+                      cpu_reference, sparse_max_pool, direct, "",
+                      "definition: pairs are processed one by one, and the larger feature is kept"),
                   CUDA_ROW(cuda_naive, sparse_max_pool, scatter,
                            "cpu_reference/sparse_max_pool/direct",
                            "scatter: one thread per pair and channel, atomic maximum of value and "
@@ -28,7 +30,7 @@ convladder::Ladder convladder::sparse_max_pool_ladder() {
                            "float4: a thread computes four channels with one table look-up"),
                   CUDA_ROW(cuda_optimized, sparse_max_pool, masked_taps,
                            "cuda_optimized/sparse_max_pool/vectorized",
-                           "tap masks: a row's mask says which table entries to read"),
+                           "tap masks: a bit mask per row selects the table entries to read"),
               }),
       })};
 }

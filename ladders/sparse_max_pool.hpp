@@ -1,6 +1,6 @@
 /// @file sparse_max_pool.hpp
-/// @brief The rungs of sparse_max_pool: max pooling over a rulebook: y[out] = the largest
-/// features[in], and which in it was
+/// @brief The rungs of sparse_max_pool: max pooling over a rulebook, y[out] = the largest
+/// features[in], and the index of that input row.
 #pragma once
 
 #include "core/sparse_pool_problem.hpp"

@@ -1,6 +1,6 @@
 /// @file sparse_max_pool_dgrad.hpp
-/// @brief The rungs of sparse_max_pool_dgrad: gradient of max pooling over a rulebook with respect
-/// to its features
+/// @brief The rungs of sparse_max_pool_dgrad: the gradient of max pooling over a rulebook with
+/// respect to its features.
 #pragma once
 
 #include "core/sparse_pool_problem.hpp"

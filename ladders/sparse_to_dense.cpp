@@ -5,7 +5,8 @@
 
 convladder::Ladder convladder::sparse_to_dense_ladder() {
   return {
-      "sparse_to_dense", "rows of features to a dense tensor, zeros where no site is",
+      "sparse_to_dense",
+      "densification: rows of features are written to a dense tensor, with zeros at empty cells",
       [](const Problem& problem) {
         return sparse_to_dense_signature(std::get<SparseToDenseProblem>(problem));
       },
@@ -13,7 +14,8 @@ convladder::Ladder convladder::sparse_to_dense_ladder() {
           spine("",
                 {
                     CPU_ROW(cpu_reference, sparse_to_dense, direct, "",
-                            "definition: zeros everywhere, then each row to its cell"),
+                            "definition: the tensor is filled with zeros, then each row is written "
+                            "to its cell"),
                     CUDA_ROW(cuda_naive, sparse_to_dense, scatter,
                              "cpu_reference/sparse_to_dense/direct",
                              "scatter: one thread stores one channel of one row"),

@@ -1,5 +1,6 @@
 /// @file sparse_to_dense.hpp
-/// @brief The rungs of sparse_to_dense: rows of features to a dense tensor, zeros where no site is
+/// @brief The rungs of sparse_to_dense: rows of features are written to a dense tensor, with zeros
+/// at empty cells.
 #pragma once
 
 #include "core/sparse_pool_problem.hpp"

@@ -14,7 +14,7 @@ convladder::Ladder convladder::sparse_wgrad_ladder() {
               "",
               {
                   CPU_ROW(cpu_reference, sparse_wgrad, direct, "",
-                          "definition: one pair of the rulebook after another"),
+                          "definition: the pairs of the rulebook are processed one by one"),
                   CUDA_ROW(cuda_naive, sparse_wgrad, scatter, "cpu_reference/sparse_wgrad/direct",
                            "scatter: one thread per pair and output channel, with atomic additions",
                            /*deterministic=*/false),

@@ -1,5 +1,6 @@
 /// @file sparse_wgrad.hpp
-/// @brief The rungs of sparse_wgrad: gradient of a sparse convolution with respect to its weights
+/// @brief The rungs of sparse_wgrad: the gradient of a sparse convolution with respect to its
+/// weights.
 #pragma once
 
 #include "core/sparse_conv_problem.hpp"

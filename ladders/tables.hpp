@@ -1,5 +1,5 @@
 /// @file tables.hpp
-/// @brief One function a ladder; each is the table in the .cpp file of the ladder's name.
+/// @brief One function per ladder; each returns the table in the .cpp file with the ladder's name.
 #pragma once
 
 #include "core/rung.hpp"

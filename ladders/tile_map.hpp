@@ -1,5 +1,5 @@
 /// @file tile_map.hpp
-/// @brief The rungs of tile_map: which thread block computes which output tile and k-steps
+/// @brief The rungs of tile_map: which thread block computes which output tile and k-steps.
 #pragma once
 
 #include "core/tile_map_problem.hpp"

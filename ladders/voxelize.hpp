@@ -1,5 +1,6 @@
 /// @file voxelize.hpp
-/// @brief The rungs of voxelize: the points of a sweep to sites in order, with mean features
+/// @brief The rungs of voxelize: the points of a LiDAR sweep become ordered sites with mean
+/// features.
 #pragma once
 
 #include "core/voxelize_problem.hpp"

@@ -16,8 +16,8 @@ bool is_table(const Array& array, std::int64_t columns) {
   return array.dtype() == DType::i32 && array.shape().size() == 2 && array.shape()[1] == columns;
 }
 
-/// Whether out_coords, and pairs if they are there, are tables of their widths, and pairs name rows
-/// of out_coords.
+/// Whether out_coords, and pairs if present, have the right number of columns, and pairs refer to
+/// rows of out_coords.
 bool makes_sense(const RulebookProblem& book, const Arrays& outputs) {
   const auto coords = outputs.find("out_coords"), pairs = outputs.find("pairs");
   if (coords == outputs.end() || !is_table(coords->second, 1 + book.ndim)) return false;
@@ -44,11 +44,11 @@ std::vector<std::size_t> sorted_rows(const Array& coords) {
   return rows;
 }
 
-/// Takes rows, or columns if `columns`, of a matrix in another order.
+/// Permutes rows, or columns if `columns`, of a matrix.
 void reorder(Array& matrix, const std::vector<std::size_t>& old_of_new, bool columns) {
   if (matrix.shape().size() != 2 ||
       matrix.shape()[columns ? 1 : 0] != static_cast<std::int64_t>(old_of_new.size())) {
-    return;  // of a wrong shape: the judge will say so
+    return;  // wrong shape: the comparison will report it
   }
   const Array old = matrix;
   const auto from = old.as<std::int32_t>();
@@ -63,7 +63,7 @@ void reorder(Array& matrix, const std::vector<std::size_t>& old_of_new, bool col
   }
 }
 
-/// Sorts by (k, out), tap by tap. Pairs of taps that there are not come last.
+/// Sorts by (k, out), tap by tap. Pairs of invalid taps come last.
 void sort_pairs(const RulebookProblem& book, Array& pairs) {
   const auto numbers = pairs.as<std::int32_t>();
   std::vector<std::vector<Pair>> of_tap(static_cast<std::size_t>(book.KV) + 1);

@@ -7,7 +7,8 @@
 namespace convladder {
 namespace {
 
-constexpr std::int64_t kExactLimit = std::int64_t{1} << 24;  // floats count up to here
+constexpr std::int64_t kExactLimit = std::int64_t{1} << 24;  // float represents all integers up to
+                                                             // here
 constexpr std::int64_t kHalfLimit = 65504;                   // the largest Half
 
 /// The largest a <= 8 with longest_sum * a * a + a < `limit` (the last a: a bias or an old value).
@@ -15,13 +16,13 @@ int integer_range(std::int64_t longest_sum, std::int64_t limit) {
   for (int a = 8; a >= 1; --a) {
     if (longest_sum < (limit - a) / (std::int64_t{a} * a)) return a;
   }
-  // Sums of ones of both signs hardly ever grow so long.
+  // Sums of ones of both signs rarely become that large.
   if (limit == kHalfLimit && longest_sum < kExactLimit) return 1;
   throw BadInput(
       text("sums of ", longest_sum, " products: too long to be exact in float; use real data"));
 }
 
-/// An own generator for each array, so that one array's values do not depend on another's size.
+/// A separate generator for each array, so that one array's values do not depend on another's size.
 std::mt19937_64 generator(std::uint64_t seed, const std::string& name) {
   std::seed_seq mix(name.begin(), name.end());
   std::mt19937_64 engine(mix);

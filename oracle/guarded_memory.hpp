@@ -1,5 +1,6 @@
 /// @file guarded_memory.hpp
-/// @brief The memory of one run: each array between guard bands, and filled with poison before.
+/// @brief The memory of one run: each array is between guard bands and initially filled with
+/// poison.
 #pragma once
 
 #include <algorithm>
@@ -29,14 +30,14 @@
 
 namespace convladder {
 
-/// Of each guard band; keeps the alignment of 256 bytes.
+/// Bytes of each guard band; keeps the alignment of 256 bytes.
 inline constexpr std::size_t kGuardBytes = 1024;
 
-/// Bytes 0xa0 and 0x7f in turn, in pieces of this, as a device takes uploads. As float, half and
-/// bfloat16 a NaN; as float and bfloat16 one that signals, which is another one after a sum: so a
-/// guard band to which something was added does not look untouched. As an integer it is positive
-/// and large, and no guard against negative numbers, such as a row of -1, lets it pass: who takes
-/// it for an index leaves memory.
+/// Bytes 0xa0 and 0x7f alternating, in blocks of this size, in which a device receives uploads. The
+/// pattern is a NaN as float, fp16 and bf16; as float and bf16 it is a signalling NaN, which an
+/// addition turns into another one, so that an addition to a guard band is detected. As an integer
+/// it is positive and large, so that tests for negative numbers, such as a row of -1, do not catch
+/// it: used as an index, it leads outside of memory.
 inline const std::vector<unsigned char>& poison_bytes() {
   static const std::vector<unsigned char> bytes = [] {
     std::vector<unsigned char> pattern(std::size_t{1} << 20);
@@ -46,19 +47,19 @@ inline const std::vector<unsigned char>& poison_bytes() {
   return bytes;
 }
 
-/// Arrays up to this size are copied with their guard bands at once: a copy to or from cuda_on_cpu
-/// unlocks and locks all its memory, which for small arrays takes longer than anything else.
+/// Arrays up to this size are copied together with their guard bands: a copy to or from cuda_on_cpu
+/// opens and closes all its memory, which for small arrays takes most of the time.
 inline constexpr std::size_t kTogether = std::size_t{1} << 20;
 
-/// Between a 256-byte boundary and the array with this name, in bytes.
+/// The offset of the array with this name from a 256-byte boundary, in bytes.
 inline std::size_t offset_of(std::string_view name, const RunOptions& options,
                              std::size_t otherwise) {
   const auto own = options.offsets.find(name);
   return own == options.offsets.end() ? otherwise : own->second;
 }
 
-/// From now on, AddressSanitizer ends a program that touches these bytes, or does no more. Without
-/// it, this does nothing.
+/// Tells AddressSanitizer to end a program that accesses these bytes, or no longer to do so.
+/// Without AddressSanitizer it has no effect.
 inline void set_forbidden([[maybe_unused]] const void* memory, [[maybe_unused]] std::size_t bytes,
                           [[maybe_unused]] bool forbidden) {
 #ifdef CONVLADDER_ADDRESS_SANITIZER
@@ -70,8 +71,8 @@ inline void set_forbidden([[maybe_unused]] const void* memory, [[maybe_unused]] 
 /// Device memory for one array, between two guard bands.
 class GuardedBuffer {
  public:
-  /// @param offset bytes between a 256-byte boundary and the array, if the options do not name it
-  /// @param content what it starts as; null: poison
+  /// @param offset bytes from a 256-byte boundary to the array, if the options do not give it
+  /// @param content initial content; null: poison
   GuardedBuffer(Device& device, std::string name, std::size_t bytes, const RunOptions& options,
                 std::size_t offset, const Array* content = nullptr)
       : device_(&device), name_(std::move(name)), bytes_(bytes),
@@ -98,24 +99,24 @@ class GuardedBuffer {
     try {
       device_->release(base_);
     } catch (const DeviceError&) {
-      // The failure that broke the device was reported where it happened.
+      // The failure that made the device unusable was already reported.
     }
   }
 
-  /// Where the array begins, on the device.
+  /// The device address of the array.
   std::byte* data() const { return base_ + before_; }
   /// The array's name, for messages.
   const std::string& name() const { return name_; }
 
-  /// Forgets the content.
+  /// Discards the content.
   void poison() {
     if (poison_) fill_with_poison(data(), bytes_);
   }
   /// Copies the array to the device.
   void upload(const Array& from) { device_->upload(data(), from.data(), bytes_); }
 
-  /// Looks at the memory as it is now; what follows says what it saw. (Of large arrays, it is
-  /// fetched only when it is asked for.)
+  /// Takes a snapshot of the memory, to which the following functions refer. (Large arrays are
+  /// copied only on demand.)
   void look() {
     if (total() > kTogether) return;
     seen_.resize(total());
@@ -123,20 +124,20 @@ class GuardedBuffer {
   }
   /// Copies it back.
   void download(Array& to) const { copy_out(to.data(), before_, bytes_); }
-  /// True if the device still has these very bytes.
+  /// True if the device memory still holds exactly these bytes.
   bool holds(const Array& content) const {
     std::vector<std::byte> now(bytes_);
     copy_out(now.data(), before_, bytes_);
     return bytes_ == 0 || std::memcmp(now.data(), content.data(), bytes_) == 0;
   }
-  /// See set_forbidden(). A guard band keeps what is written there for all to see; what is read
-  /// there shows only so, if nothing comes of it. Asynchronous copies are checked in every build.
+  /// See set_forbidden(). Writes to a guard band remain visible; reads of it that do not affect a
+  /// result are detected only in this way. Asynchronous copies are checked in every build.
   void forbid_guards(bool forbidden) const {
     set_forbidden(base_, before_, forbidden);
     set_forbidden(data() + bytes_, kGuardBytes, forbidden);
     cuda_on_cpu::control::set_readable(forbidden ? data() : base_, forbidden ? bytes_ : total());
   }
-  /// Empty, or which guard band was overwritten.
+  /// Empty, or the guard band that was overwritten.
   std::string broken_guard() const {
     if (!intact(0, before_)) return text("wrote before the beginning of ", name_);
     if (!intact(before_ + bytes_, kGuardBytes)) return text("wrote past the end of ", name_);
@@ -146,7 +147,7 @@ class GuardedBuffer {
  private:
   /// Of the array and its guard bands.
   std::size_t total() const { return before_ + bytes_ + kGuardBytes; }
-  /// Copies `bytes` bytes from `offset` on, as they were seen.
+  /// Copies `bytes` bytes of the snapshot from `offset` on.
   void copy_out(std::byte* to, std::size_t offset, std::size_t bytes) const {
     if (seen_.empty()) {
       device_->download(to, base_ + offset, bytes);
@@ -177,7 +178,7 @@ class GuardedBuffer {
 /// All memory of one run.
 class RunMemory {
  public:
-  /// Allocates all, and uploads the inputs.
+  /// Allocates all arrays, and uploads the inputs.
   RunMemory(Device& device, const Signature& signature, const Arrays& inputs,
             std::size_t workspace_bytes, const RunOptions& options)
       : device_(&device), signature_(&signature), options_(options) {
@@ -195,13 +196,13 @@ class RunMemory {
       output_slots_.push_back({spec.name, spec.dtype, buffers_.back().data()});
       shapes_[spec.name] = spec.shape;
     }
-    // Aligned, as Context::workspace promises.
+    // Aligned as required by Context::workspace.
     buffers_.emplace_back(*device_, "the workspace", workspace_bytes, options, std::size_t{0});
     workspace_ = buffers_.back().data();
     if (options.placed) options.placed("the workspace", workspace_, workspace_bytes, DType::f32);
   }
 
-  /// Outputs and workspace as they are before a run; at first they are.
+  /// Restores outputs and workspace to their state before a run, which is also the initial state.
   void reset() {
     if (!std::exchange(used_, true)) return;
     std::erase_if(buffers_, [&](const GuardedBuffer& buffer) { return created(buffer.name()); });
@@ -212,7 +213,7 @@ class RunMemory {
     }
   }
 
-  /// What the rung is given.
+  /// The arguments for the rung.
   Arguments arguments() {
     return Arguments(input_slots_, output_slots_,
                      {.stream = options_.stream, .workspace = workspace_},
@@ -221,7 +222,7 @@ class RunMemory {
                      });
   }
 
-  /// Forbids the guard bands while it lives, if the options ask for it.
+  /// Forbids accesses to the guard bands during its lifetime, if the options request it.
   class GuardsForbidden {
    public:
     /// `memory` must outlive it.
@@ -236,7 +237,7 @@ class RunMemory {
     RunMemory& memory_;
   };
 
-  /// Empty, or the first thing that the run must not have done to memory.
+  /// Empty, or the first forbidden effect of the run on memory.
   std::string damage() {
     for (GuardedBuffer& buffer : buffers_) {
       buffer.look();
@@ -253,7 +254,7 @@ class RunMemory {
     return "";
   }
 
-  /// What the run wrote. @pre damage() was called
+  /// The outputs of the run. @pre damage() was called
   Arrays outputs() const {
     Arrays outputs;
     for (const ArraySpec& spec : signature_->outputs) {
@@ -308,7 +309,7 @@ class RunMemory {
 
   Device* device_;
   const Signature* signature_;
-  Arrays stored_;  // the inputs, as they lie in memory
+  Arrays stored_;  // the inputs, in memory order
   RunOptions options_;
   std::list<GuardedBuffer> buffers_;
   std::vector<Arguments::Slot> input_slots_, output_slots_;

@@ -14,17 +14,18 @@
 namespace convladder {
 namespace {
 
-/// The device memory of cuda_on_cpu that is in use, to find out who leaves some behind. It knows of
-/// what cudaMalloc and its kin gave; other places do not tell.
+/// The device memory of cuda_on_cpu in use, to detect leaks. It covers allocations by cudaMalloc
+/// and similar functions; other places do not report their use.
 class AllocationsBefore {
  public:
-  /// @param alone nobody else allocates meanwhile; without, all is taken for somebody else's
+  /// @param alone no other thread allocates meanwhile; otherwise all allocations are attributed to
+  /// others
   AllocationsBefore(Where where, bool alone) : emulated_(where == Where::emulated && alone) {
     if (!emulated_) return;
     const auto alive = cuda_on_cpu::control::live_allocations();
     if (!alive.empty()) last_ = alive.back().number;
   }
-  /// Empty, or what has been allocated since then and is still there.
+  /// Empty, or the allocations since then that still exist.
   std::string left_behind() const {
     if (!emulated_) return "";
     std::size_t count = 0, bytes = 0;
@@ -65,7 +66,7 @@ std::string over_limit(double seconds, double limit) {
 
 double slowness_of_this_machine() {
   static const double slowness = [] {
-    // A chain of additions, each of which waits for the one before it: 4 cycles of a core.
+    // A chain of dependent additions: 4 cycles of a core each.
     constexpr int kAdditions = 200'000;
     constexpr double kExpected = 1.1e-9;  // seconds of one, on that machine
     double least = 1;
@@ -88,7 +89,7 @@ void require_memory(const Device& device, const Signature& signature, std::size_
   const auto workspace = static_cast<double>(workspace_bytes);
   const auto free = static_cast<double>(device.free_bytes());
   require(bytes <= free, "memory", gigabytes(bytes),
-          text("the problem needs more than the ", gigabytes(free), " that are free (",
+          text("the problem needs more memory than the ", gigabytes(free), " available (",
                name_of(device.where()), ")"));
   if (workspace <= free - bytes) return;
   throw OutOfMemory(text("needs a workspace of ", gigabytes(workspace), ", more than the ",
@@ -107,7 +108,7 @@ RungRun run_guarded(const Ladder& ladder, const Problem& problem, const Arrays& 
   if (where == Where::emulated && options.limit > 0)
     watchdog.emplace(std::chrono::duration<double>(options.limit));
   try {
-    // Around the run alone, a host that touches device memory is caught.
+    // Around the run alone, so that host accesses to device memory are detected.
     std::optional<cuda_on_cpu::control::KeepMemoryOpen> open(std::in_place);
     RunMemory memory(device, signature, inputs, workspace_bytes, options);
     const Arguments arguments = memory.arguments();

@@ -10,11 +10,11 @@
 namespace convladder {
 namespace {
 
-constexpr float kLargestOfRing = 16777216;  // up to 2^24, float has every whole number
+constexpr float kLargestOfRing = 16777216;  // up to 2^24, float represents every integer
 
-/// What a problem asks of some of its inputs.
+/// The rules of a problem for the values of an input.
 struct Rule {
-  std::vector<std::string> inputs;  ///< What it reads; empty: there is no rule.
+  std::vector<std::string> inputs;  ///< The rule; empty: none.
   void (*require)(const Problem&, const Signature&, const Arrays&) = nullptr;
 };
 
@@ -27,7 +27,7 @@ const ArraySpec& input_named(const Signature& signature, const std::string& name
   return *std::ranges::find(signature.inputs, name, &ArraySpec::name);
 }
 
-/// The input rows that each output row meets.
+/// The input rows of each output row.
 std::vector<std::vector<std::int32_t>> candidates(const SparsePoolProblem& pool,
                                                   const Array& nbr_back) {
   std::vector<std::vector<std::int32_t>> rows(static_cast<std::size_t>(pool.M));
@@ -51,11 +51,10 @@ void require_winners(const Problem& problem, const Signature& signature, const A
     if (rows.empty() ? winner == -1 : std::ranges::find(rows, winner) != rows.end()) continue;
     const std::string element = element_name(spec, static_cast<std::int64_t>(i));
     require(!rows.empty(), spec.name, winner,
-            element + " must be -1: its output row meets no input row");
+            element + " must be -1: its output row has no input row");
     require(winner >= 0 && winner < pool.N, spec.name, winner,
             text(element, " must be an input row, 0 to ", pool.N - 1));
-    require(false, spec.name, winner,
-            element + " must be one of the input rows that its output row meets");
+    require(false, spec.name, winner, element + " must be one of the input rows of its output row");
   }
 }
 
@@ -67,7 +66,7 @@ void require_numbers_of_ring(const Problem&, const Signature& signature, const A
     if (std::abs(number) <= kLargestOfRing && number == std::trunc(number)) continue;
     require(false, spec.name, number,
             element_name(spec, static_cast<std::int64_t>(i)) +
-                " must be a whole number from -2^24 to 2^24 for the ring mersenne");
+                " must be an integer from -2^24 to 2^24 for the ring mersenne");
   }
 }
 
@@ -102,7 +101,7 @@ std::vector<std::string> restricted_inputs(const Ladder& ladder, const Problem& 
   const bool all = std::ranges::all_of(names, [&](const std::string& name) {
     return std::ranges::find(signature.inputs, name, &ArraySpec::name) != signature.inputs.end();
   });
-  return all ? names : std::vector<std::string>{};  // the poolings share a type of problem
+  return all ? names : std::vector<std::string>{};  // the poolings share a problem type
 }
 
 void require_valid_values(const Ladder& ladder, const Problem& problem, const Arrays& inputs) {
@@ -114,7 +113,7 @@ void require_valid_values(const Ladder& ladder, const Problem& problem, const Ar
 
 namespace {
 
-/// The largest number of a type that is narrower than float.
+/// The largest finite number of a type that is narrower than float.
 const char* largest_of(DType dtype) {
   switch (dtype) {
     case DType::f16: return "65504";

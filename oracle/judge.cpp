@@ -30,7 +30,8 @@ std::string element_name(const ArraySpec& spec, std::int64_t i) {
 
 namespace {
 
-/// Where in its tile an output lies, and whether its window reads the tile's halo or the padding.
+/// The position of an output in its tile, and whether its window reads the tile's halo or the
+/// padding.
 std::string place_in_tile(const Problem& problem, const ArraySpec& spec, OutputTile tile,
                           const std::vector<std::int64_t>& indices) {
   if (tile.rows == 0 || indices.size() < 2) return "";
@@ -44,7 +45,7 @@ std::string place_in_tile(const Problem& problem, const ArraySpec& spec, OutputT
   const std::int64_t w = column * conv->stride.w - conv->pad.left;
   const std::int64_t below = window_extent(conv->R, conv->dilation.h);
   const std::int64_t right = window_extent(conv->S, conv->dilation.w);
-  // The tile's own input ends where the next tile's begins; what lies beyond is its halo.
+  // The tile's own input ends where the next tile's begins; the rest is its halo.
   const std::int64_t own_h = (row / tile.rows + 1) * tile.rows * conv->stride.h - conv->pad.top;
   const std::int64_t own_w =
       (column / tile.columns + 1) * tile.columns * conv->stride.w - conv->pad.left;
@@ -55,7 +56,7 @@ std::string place_in_tile(const Problem& problem, const ArraySpec& spec, OutputT
   return place;
 }
 
-/// How much rounding to a type may change numbers: a part of them, and the least.
+/// The rounding error of a type: relative, and the least absolute error.
 struct Rounding {
   double relative = 0, absolute = 0;
 };
@@ -64,11 +65,11 @@ Rounding rounding_of(DType dtype) {
   switch (dtype) {
     case DType::f16: return {std::ldexp(1.0, -11), std::ldexp(1.0, -25)};
     case DType::bf16: return {std::ldexp(1.0, -8), std::ldexp(1.0, -134)};
-    default: return {};  // in the bound on the sum
+    default: return {};  // part of the bound on the sum
   }
 }
 
-/// The number that a type has for it.
+/// The value rounded to a type.
 double rounded(double value, DType dtype) {
   return with_float_type(dtype, [&]<class T>(T) {
     return double{to_float(rounded_to<T>(static_cast<float>(value)))};
@@ -84,10 +85,10 @@ double beyond(DType dtype) {
   }
 }
 
-/// Equal, or both NaN: where the right number is NaN, no other is.
+/// Equal, or both NaN: if the expected value is NaN, only NaN is accepted.
 bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
-/// A NaN has a few usual reasons.
+/// NaN has a few usual causes.
 std::string found_text(double value) {
   if (!std::isnan(value)) return text(value);
   return "NaN (not written, or computed from memory that holds no data)";
@@ -98,9 +99,9 @@ std::string found_text(double value) {
 double allowed_error(const Expected& expected, Data data) {
   const auto products = static_cast<double>(expected.longest_sum);
   if (expected.passes > 0) return (4 + 2 * expected.passes) * std::ldexp(1.0, -24);
-  // Tensor cores keep 13 bits of fraction in sums of such products, and cut off what is behind. A
-  // sum that is kept in float beside them loses what 128 products lose: of random numbers without a
-  // sign a quarter of this on average, and 0.6 of it where most is lost.
+  // FP8 tensor cores accumulate with 13 fraction bits and truncate. An FP32 accumulator beside them
+  // loses the error of 128 products: for random numbers of one sign a quarter of this bound on
+  // average, and at most 0.6 of it.
   if (expected.factors == DType::f8) return std::ldexp(1.0, -9);
   if (expected.factors != DType::f32) return (4 + products) * std::ldexp(1.0, -24);
   if (expected.precision == Precision::fp32) {
@@ -115,9 +116,10 @@ double allowed_error(const Expected& expected, Data data) {
 double most_error(const Expected& expected) {
   const auto terms = static_cast<double>(expected.longest_sum);
   const double unit = std::ldexp(1.0, -24);
-  // Of a pass, which multiplies and adds: 6 units of the norm (Higham 2002, section 24.1). A
-  // convolution has three transforms, and its bound is of norms already; a transform's is of its
-  // largest output, and the norm of all outputs is at most the root of their number as much.
+  // For a pass, which multiplies and adds: 6 units of the norm (Higham 2002, section 24.1). A
+  // convolution has three transforms, and its bound already contains norms; a transform's bound
+  // contains its largest output, and the norm of all outputs is at most that times the square root
+  // of their number.
   if (expected.passes > 0 && expected.grid > 0) return (4 + 3 * 6 * expected.passes + terms) * unit;
   if (expected.passes > 0) return (4 + 6 * expected.passes * std::sqrt(terms)) * unit;
   if (expected.factors == DType::f8) return std::ldexp(4 * (32 + 1), -13);
@@ -159,7 +161,7 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
     } else {
       const double nearest = rounded(expected.values[at], spec.dtype);
       value = double{floats[at]};
-      // Only ReLU makes a finite number of a sum that is not: of a negative infinity.
+      // Only ReLU makes a non-finite sum finite: negative infinity becomes 0.
       const bool has_infinity =
           !expected.magnitude.empty() && !std::isfinite(expected.magnitude[at]);
       const bool clamped = has_infinity && std::isfinite(nearest);
@@ -169,7 +171,7 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
         continue;
       }
       if (expected.grid > 0 && data == Data::integer) {
-        // Where the nearest multiple need not be the right one, the bound alone decides.
+        // If the nearest multiple need not be the right one, only the bound decides.
         const double bound = factor * expected.magnitude[at];
         if (bound >= expected.grid / 2) tolerance = bound;
       }
@@ -177,11 +179,11 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
       if (data == Data::integer) {
         right = spec.dtype == DType::f32 ? expected.values[at] : nearest;
       } else {
-        // Beyond the type's largest number, infinity is right.
+        // Beyond the type's largest number, infinity is correct.
         right = std::isinf(nearest) ? nearest : expected.values[at];
         const auto with = [&](double factor_of_sum) {
           double error = 0;
-          if (has_infinity) return error;  // beside an infinity, no rounding matters
+          if (has_infinity) return error;  // next to an infinity, rounding does not matter
           if (!expected.magnitude.empty()) {
             error = factor_of_sum * expected.magnitude[at];
             if (error > 0) error += underflow;
@@ -192,16 +194,17 @@ Verdict judge(const Expected& expected, const Array& found, Data data, const Pro
         most_tolerance = with(most);
       }
     }
-    double error = same(value, right) ? 0 : std::abs(value - right);  // also of infinities
-    // Next to the largest number of a type, rounding may make infinity of one, and not of the
-    // other.
+    double error = same(value, right) ? 0 : std::abs(value - right);  // also for infinities
+    // Next to the largest number of a type, rounding may produce infinity in one result and not in
+    // the other.
     if (!is_integer && std::isinf(value) != std::isinf(right) &&
         std::signbit(value) == std::signbit(right) && std::isfinite(expected.values[at])) {
       const double least = std::isinf(value) ? std::copysign(beyond(spec.dtype), value) : value;
       const double distance = std::abs(least - expected.values[at]);
       if (distance <= most_tolerance) error = distance;
     }
-    // Written positively and negated, so that NaN fails. (The tolerance of an infinity may be NaN.)
+    // Both the comparison and its negation are used, so that NaN fails. (The tolerance of an
+    // infinity may be NaN.)
     const bool fits = error == 0 || error <= tolerance;
     if (!fits && error <= most_tolerance) {
       verdict.adds_up = true;

@@ -14,17 +14,17 @@ namespace {
 using Length = std::int64_t;  // millimetres
 
 // The sensor.
-constexpr std::int64_t kBeams = 64, kDirections = 4200;   // of a turn
+constexpr std::int64_t kBeams = 64, kDirections = 4200;   // of a rotation
 constexpr int kLowestBeam = -17600, kHighestBeam = 2400;  // thousandths of a degree
 constexpr Length kSensorHeight = 1900, kReach = 75'000, kNoise = 24;
-constexpr int kLost = 40;  // of 1000 rays come back from nothing
+constexpr int kLost = 40;  // rays of 1000 without an echo
 constexpr Length kAheadEachTurn = 1000;
 constexpr int kMostTurns = 200;
 
-// The grid. Its corner is as far from the first turn's sensor.
+// The grid. Its corner has the same distance from the first sensor position.
 constexpr Length kVoxel = 100, kSide = 80'000, kBelow = 3000;
 
-// The street goes along x; the sensor drives on it.
+// The street runs along x; the sensor moves on it.
 constexpr Length kStreetEnd = 120'000, kKerb = 7000, kPavement = 150;
 constexpr Length kGround = -kSensorHeight, kTreesApart = 4000;
 
@@ -57,7 +57,7 @@ std::int64_t sine_of_quarter(std::int64_t x) {
   return x * rest >> kOneBits;
 }
 
-/// The sine of `part` of `whole` turns, part >= 0.
+/// The sine of `part` of `whole` rotations, part >= 0.
 std::int64_t sine(std::int64_t part, std::int64_t whole) {
   part %= whole;
   const std::int64_t quarter = 4 * part / whole, in_quarter = 4 * part % whole;
@@ -67,16 +67,16 @@ std::int64_t sine(std::int64_t part, std::int64_t whole) {
 }
 
 enum class Kind {
-  box,    ///< from the ground to its top
-  pole,   ///< likewise, and round
-  leaves  ///< round, from `bottom` to its top; a ray ends anywhere inside of it, or passes
+  box,    ///< box from the ground to its top
+  pole,   ///< cylinder from the ground to its top
+  leaves  ///< round, from `bottom` to its top; a ray ends anywhere inside of it, or passes through
 };
 
-/// Something upright.
+/// An upright solid.
 struct Solid {
   Kind kind = Kind::box;
   Length x = 0, y = 0;            ///< Its centre.
-  Length half_x = 0, half_y = 0;  ///< Half of its sides; of round ones both are the radius.
+  Length half_x = 0, half_y = 0;  ///< Half of its sides; the radius for round ones.
   Length top = 0, bottom = kGround;
 };
 
@@ -99,7 +99,7 @@ std::vector<Solid> make_street(Random& random) {
                         kGround + random.between(1400, 1800)});
     }
     for (Length x = -kStreetEnd + random.between(0, 9000); x < kStreetEnd;
-         x += random.between(22'000, 50'000)) {  // moving cars, none where the sensor is
+         x += random.between(22'000, 50'000)) {  // moving cars, none at the sensor's position
       if (std::abs(x) < 9000) continue;
       solids.push_back({Kind::box, x, side * random.between(1500, 2200), random.between(2100, 4500),
                         random.between(880, 1100), kGround + random.between(1450, 2800)});
@@ -123,7 +123,7 @@ std::vector<Solid> make_street(Random& random) {
   return solids;
 }
 
-/// Where a ray is above a solid, as distances along the ground.
+/// The interval of distances along the ground in which a ray is above a solid.
 struct Crossing {
   Length enter = kNever, leave = -1;
   const Solid* solid = nullptr;
@@ -155,16 +155,16 @@ Crossing cross_round(const Solid& solid, Length from_x, Direction to) {
   const Length along = (x * to.x + y * to.y) / kOne, aside = (x * to.y - y * to.x) / kOne;
   const Length radius = solid.half_x;
   if (std::abs(aside) > radius) return {};
-  // The square root of a whole number, the nearest float of which is the same everywhere.
+  // The square root of an integer; rounded to float it is the same everywhere.
   const auto half =
       static_cast<Length>(std::sqrt(static_cast<double>(radius * radius - aside * aside)));
   return {along - half, along + half, &solid};
 }
 
-/// How far along the ground a ray with this slope (height by distance) goes, over `crossings`
-/// sorted by where they begin.
+/// The distance along the ground that a ray with this slope (height by distance) travels through
+/// `crossings`, which are sorted by their start.
 Length distance_to_hit(std::int64_t slope, const std::vector<Crossing>& crossings, Random& random) {
-  const auto distance_to = [&](Length height) {  // where a falling ray is so low
+  const auto distance_to = [&](Length height) {  // where a falling ray has this height
     return slope < 0 ? height * kOne / slope : kNever;
   };
   Length nearest = distance_to(kGround);
@@ -184,12 +184,12 @@ Length distance_to_hit(std::int64_t slope, const std::vector<Crossing>& crossing
   return nearest;
 }
 
-/// The voxels hit so far: one bit for each of the grid, and a list of them.
+/// The voxels hit so far: one bit per voxel of the grid, and a list of them.
 class Hits {
  public:
   Hits() : words_(static_cast<std::size_t>(kLidarShape[0]) * kRow * kRow / 64) {}
 
-  /// A point, measured from the grid's corner. @param beam counted on from turn to turn
+  /// A point relative to the grid's corner. @param beam counted continuously over the rotations
   void add(std::int64_t beam, Length x, Length y, Length z) {
     if (x < 0 || y < 0 || z < 0) return;
     x /= kVoxel;
@@ -209,7 +209,7 @@ class Hits {
     if (order == SweepOrder::ascending) {
       std::ranges::sort(hits_, {}, &Hit::cell);
     } else {
-      std::ranges::stable_sort(hits_, {}, &Hit::beam);  // hits of a beam stay as they came
+      std::ranges::stable_sort(hits_, {}, &Hit::beam);  // hits of a beam keep their order
     }
     Array coords(DType::i32, {count(), 4});
     auto to = coords.as<std::int32_t>().begin();
@@ -234,14 +234,15 @@ class Hits {
   std::vector<Hit> hits_;
 };
 
-/// Where a ray ended, measured from the grid's corner. Its beam is counted on from turn to turn.
+/// The end point of a ray, relative to the grid's corner. Its beam is counted continuously over the
+/// rotations.
 struct Point {
   std::int64_t beam;
   Length x, y, z, distance;
 };
 
-/// Turns the sensor until it has hit so many voxels, or through one turn. Calls visit(point) for
-/// each point, those beyond the grid, too.
+/// Rotates the sensor until it has hit this many voxels, or for one rotation. Calls visit(point)
+/// for each point, including those outside of the grid.
 template <class Visit>
 Hits turn_sensor(std::int64_t voxels, std::uint64_t seed, const Visit& visit) {
   require(voxels == kOneTurn || (voxels >= 1 && voxels <= kMostLidarVoxels), "lidar", voxels,
@@ -250,7 +251,7 @@ Hits turn_sensor(std::int64_t voxels, std::uint64_t seed, const Visit& visit) {
   const std::vector<Solid> street = make_street(random);
   std::vector<std::int64_t> slopes;  // tangents
   for (std::int64_t beam = 0; beam < kBeams; ++beam) {
-    // Twice as dense at the top, near the horizon, as in the middle: the far ground needs them.
+    // Twice as dense at the top, near the horizon, as in the middle, to resolve the distant ground.
     constexpr std::int64_t kLast = kBeams - 1;
     const std::int64_t angle =
         kHighestBeam + 360'000 -
@@ -303,7 +304,7 @@ Array lidar_sweep(std::int64_t voxels, std::uint64_t seed, SweepOrder order) {
 Array lidar_points(std::int64_t voxels, std::uint64_t seed) {
   std::vector<Point> points;
   turn_sensor(voxels, seed, [&](const Point& point) { points.push_back(point); });
-  std::ranges::stable_sort(points, {}, &Point::beam);  // those of a beam stay as they came
+  std::ranges::stable_sort(points, {}, &Point::beam);  // hits of a beam keep their order
   Array array(DType::f32, {static_cast<std::int64_t>(points.size()), 4});
   auto to = array.as<float>().begin();
   const auto metres = [](Length length) { return static_cast<float>(length) / 1000; };

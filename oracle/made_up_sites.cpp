@@ -15,7 +15,7 @@
 namespace convladder {
 namespace {
 
-/// A box of cells: all samples, and along each axis so many cells from the first on.
+/// A box of cells: all samples, and along each axis this many cells from the first on.
 struct Box {
   PerAxis first = every_axis(0), extent = every_axis(1);
 };
@@ -27,7 +27,7 @@ class Boxes {
 
   Box whole() const { return {every_axis(0), book_->shape}; }
 
-  /// A box of at least `cells` cells, if there are so many: as near to a cube as the grid allows.
+  /// A box of at least `cells` cells, if possible: as close to a cube as the grid permits.
   Box cube(std::int64_t cells) {
     Box box;
     for (bool grows = true; grows && count(box) < cells;) {
@@ -90,7 +90,7 @@ class Boxes {
   std::mt19937_64 random_;
 };
 
-/// A number that is no coordinate of an axis with that extent.
+/// A number that is not a valid coordinate of an axis with that extent.
 std::int32_t beyond(int extent, std::mt19937_64& random) {
   using Limits = std::numeric_limits<std::int32_t>;
   return std::array{-1, Limits::min(), extent, Limits::max()}[random() % 4];
@@ -136,8 +136,8 @@ Array made_up_sites(const RulebookProblem& book, std::int64_t count, Places plac
 }
 
 Array random_sites(const RulebookProblem& book, std::int64_t count, std::uint64_t seed) {
-  // Floyd's algorithm: the j-th number comes from [0, total - count + j], or is the largest of
-  // them if it came before. ("Programming Pearls", 1987: a sample of distinct numbers.)
+  // Floyd's algorithm: the j-th number comes from [0, total - count + j], or is the largest of them
+  // if it occurred before. ("Programming Pearls", 1987: a sample of distinct numbers.)
   std::mt19937_64 random(seed * 0x9e3779b97f4a7c15u + 1);
   const auto total = static_cast<std::uint64_t>(key_count(book, book.shape));
   Array coords(DType::i32, {count, std::int64_t{1} + book.ndim});

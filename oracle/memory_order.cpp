@@ -3,7 +3,7 @@
 namespace convladder {
 namespace {
 
-/// Calls visit(place in the order of the shape, place in memory) for every element.
+/// Calls visit(offset in the order of the shape, offset in memory) for every element.
 template <class Visit>
 void for_each_element(const MemoryOrder& order, const Visit& visit) {
   const std::size_t rank = order.view.size();
@@ -17,7 +17,7 @@ void for_each_element(const MemoryOrder& order, const Visit& visit) {
   std::int64_t from = 0;
   for (std::int64_t to = 0; to < elements; ++to) {
     visit(static_cast<std::size_t>(from), static_cast<std::size_t>(to));
-    for (std::size_t i = rank; i-- > 0;) {  // the next element in memory, as an odometer counts
+    for (std::size_t i = rank; i-- > 0;) {  // the next element in memory: an odometer
       const auto axis = static_cast<std::size_t>(order.axes[i]);
       from += strides[axis];
       if (++index[i] < order.view[axis]) break;

@@ -1,18 +1,18 @@
 /// @file memory_order.hpp
-/// @brief Between the order in which a rung gets an array's elements and the order of its shape.
+/// @brief Converts between the memory order of a rung's array and the order of its shape.
 #pragma once
 
 #include "core/array.hpp"
 
 namespace convladder {
 
-/// The elements of `array` as they follow one another in a rung's memory. The shape stays.
+/// The elements of `array` in a rung's memory order. The shape is unchanged.
 Array in_memory(const Array& array, const MemoryOrder& order);
 
-/// The way back.
+/// The inverse conversion.
 Array from_memory(Array array, const MemoryOrder& order);
 
-/// Where in memory the element at a row-major offset lies.
+/// The offset in memory of the element at a row-major offset.
 std::int64_t place_in_memory(std::int64_t place, const MemoryOrder& order);
 
 }  // namespace convladder

@@ -24,7 +24,7 @@ bool is_recorded(std::string_view kind, std::string_view input, std::string_view
   });
 }
 
-/// The offsets of numbers that are not finite.
+/// The offsets of non-finite numbers.
 std::vector<std::int64_t> places_in(const Array& array) {
   std::vector<std::int64_t> places;
   if (array.dtype() == DType::i32) return places;
@@ -35,7 +35,7 @@ std::vector<std::int64_t> places_in(const Array& array) {
   return places;
 }
 
-/// Whether TF32 has 0 for one of its numbers that is not 0: infinity times that is NaN. The
+/// Whether TF32 rounds one of these numbers, which is not 0, to 0: infinity times that is NaN. The
 /// smallest number of TF32 is 2^-136.
 bool vanishes_in_tf32(const Array& array) {
   if (array.dtype() != DType::f32) return false;
@@ -43,11 +43,11 @@ bool vanishes_in_tf32(const Array& array) {
       array.as<float>(), [](float number) { return number != 0 && std::abs(number) < 0x1p-136f; });
 }
 
-/// What a rung transforms as one.
+/// The unit of a rung's transform.
 struct Together {
-  std::int64_t tile;  ///< Outputs along each axis; 0: it adds up the definition's products.
-  int images;         ///< That may share a transform.
-  bool rows = false;  ///< Tiles are of a row, and their windows wide enough for two pieces.
+  std::int64_t tile;  ///< Outputs along each axis; 0: the products of the definition.
+  int images;         ///< Images that may share a transform.
+  bool rows = false;  ///< Tiles belong to a row, and their windows are wide enough for two pieces.
 };
 
 Together together(const Rung& rung) {
@@ -56,7 +56,7 @@ Together together(const Rung& rung) {
   return {rung.winograd.m, 1, rung.winograd == kWinogradPieces};
 }
 
-/// Indices from `first` up to, but without, `last`.
+/// Indices from `first` up to, but excluding, `last`.
 struct Range {
   std::int64_t first = 0, last = 0;
 };
@@ -79,7 +79,8 @@ void add_box(Spread& spread, bool any, const Shape& shape, const std::array<Rang
 
 constexpr Range kAll = {0, std::numeric_limits<std::int64_t>::max()};
 
-/// The outputs of the tiles whose windows, of `tile + beyond` numbers, hold index `at` of an input.
+/// The outputs of the tiles whose windows, of `tile + beyond` elements, contain index `at` of an
+/// input.
 Range of_tiles(std::int64_t at, std::int64_t tile, int beyond, std::int64_t pad) {
   if (tile >= std::numeric_limits<std::int32_t>::max()) return kAll;
   const std::int64_t place = at + pad;  // tile t reads from t * tile on
@@ -88,7 +89,7 @@ Range of_tiles(std::int64_t at, std::int64_t tile, int beyond, std::int64_t pad)
   return {(before + tile - 1) / tile * tile, (place / tile + 1) * tile};
 }
 
-/// The outputs whose window holds index `at` of the input.
+/// The outputs whose window contains index `at` of the input.
 std::vector<std::int64_t> of_windows(std::int64_t at, int taps, int pad, int stride, int dilation,
                                      std::int64_t outputs) {
   std::vector<std::int64_t> found;
@@ -161,7 +162,7 @@ void add_conv2d(Spread& spread, Reach reach, const Together& together, const std
         add_box(spread, true, shape, {images, of_group, rows, columns});
       continue;
     }
-    // Of other groups, the outputs at the places that it reaches in its own.
+    // In other groups, the outputs at the same positions.
     const auto other_groups = [&](std::int64_t p, std::int64_t q) {
       add_box(spread, false, shape,
               {{{x.a, x.a + 1}, {0, group * to_group}, {p, p + 1}, {q, q + 1}}});
@@ -183,7 +184,7 @@ void add_conv2d(Spread& spread, Reach reach, const Together& together, const std
   }
 }
 
-/// Rows without a tap have zeros there: a weight reaches all rows of its channel.
+/// Rows without a tap contain zeros there: a weight reaches all rows of its channel.
 void add_sparse(Spread& spread, const std::string& ladder, const SparseConvProblem& sparse,
                 const std::vector<std::int64_t>& places, const Shape& shape) {
   std::set<std::int64_t> columns;
@@ -196,8 +197,9 @@ void add_sparse(Spread& spread, const std::string& ladder, const SparseConvProbl
 }
 
 /// Whether part `part` of frequency (u, v), re or im, is a term of the real point (h, w). The real
-/// part of (re + im i) exp(2 pi i t / (H L)) has re where the cosine is not 0, and im where the
-/// sine is not; rungs know the roots of unity at quarters of a turn, and multiply by no 0 there.
+/// part of (re + im i) exp(2 pi i t / (H L)) depends on re if the cosine is not 0, and on im if the
+/// sine is not 0; rungs know the roots of unity at quarter rotations and do not multiply by 0
+/// there.
 bool is_term_of(const FftProblem& fft, std::int64_t u, std::int64_t v, std::int64_t part,
                 std::int64_t h, std::int64_t w) {
   const std::int64_t H = fft.rows(), turn = H * fft.L;
@@ -205,7 +207,7 @@ bool is_term_of(const FftProblem& fft, std::int64_t u, std::int64_t v, std::int6
   return part == 0 ? 4 * t != turn && 4 * t != 3 * turn : t != 0 && 2 * t != turn;
 }
 
-/// Lets the real points of a line or plane be free that have none of these frequencies as a term.
+/// Exempts the real points of a line or plane that have none of these frequencies as a term.
 /// @param places in x, of that line @param first of its points in y
 void let_points_be_free(Spread& spread, const FftProblem& fft,
                         const std::vector<std::int64_t>& places, std::int64_t first) {
@@ -219,7 +221,7 @@ void let_points_be_free(Spread& spread, const FftProblem& fft,
   }
 }
 
-/// A line shares them, or a plane; two real lines may be transformed as one.
+/// Shared by a line or a plane; two real lines may be transformed as one.
 Spread spread_of_lines(const FftProblem& fft, const Arrays& inputs, const ArraySpec& out) {
   const std::vector<std::int64_t> places = places_in(inputs.at("x"));
   if (places.empty()) return {};

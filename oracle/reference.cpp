@@ -7,9 +7,9 @@
 
 #include "oracle/ladders/definition.hpp"
 
-// Rows take half the time with AVX2, which is chosen when the program starts: before sanitizers are
-// ready. The sums are the same: each adds up the same products in the same order, and a product of
-// two floats is exact.
+// Rows take half the time with AVX2, which is selected when the program starts, before sanitizers
+// are initialised. The sums are identical: the products are added in the same order, and a product
+// of two floats is exact.
 #if defined(__x86_64__) && defined(__gnu_linux__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define CONVLADDER_HOT_LOOP [[gnu::target_clones("avx2", "default")]]
@@ -29,7 +29,8 @@ std::int64_t headroom(const std::string& ladder, const Problem& problem) {
 }
 
 std::int64_t exact_sum(const std::string& ladder, const Problem& problem) {
-  constexpr std::int64_t kOnesAlone = (std::int64_t{1} << 24) - 3;  // float counts to 2^24
+  constexpr std::int64_t kOnesAlone = (std::int64_t{1} << 24) - 3;  // float represents all integers
+                                                                    // up to 2^24
   const std::int64_t longest = longest_sum(ladder, problem), room = headroom(ladder, problem);
   if (room == 1 || longest <= kOnesAlone / room) return longest * room;
   return std::max(longest, kOnesAlone);
@@ -39,14 +40,14 @@ Expected expected_of_winograd(const std::string& ladder, const Expected& expecte
                               const Problem& problem, const Arrays& inputs, WinogradTile tile,
                               double least) {
   const auto& of_ladder = oracle::definition_of(ladder).winograd;
-  if (!of_ladder) throw std::logic_error(ladder + " has no bound for Winograd's rungs");
+  if (!of_ladder) throw std::logic_error(ladder + " has no bound for Winograd rungs");
   return of_ladder(expected, problem, inputs, tile, least);
 }
 
 Expected expected_of_spectra(const std::string& ladder, const Expected& expected,
                              const Problem& problem, const Arrays& inputs, double least) {
   const auto& of_ladder = oracle::definition_of(ladder).spectra;
-  if (!of_ladder) throw std::logic_error(ladder + " has no bound for rungs of spectra");
+  if (!of_ladder) throw std::logic_error(ladder + " has no bound for rungs that multiply spectra");
   return of_ladder(expected, problem, inputs, least);
 }
 
@@ -62,7 +63,7 @@ std::vector<Expected> reference(const std::string& ladder, const Problem& proble
 
 }  // namespace convladder
 
-// --- Products by the row (oracle/ladders/definition.hpp)
+// --- Products row by row (oracle/ladders/definition.hpp)
 
 namespace convladder::oracle {
 namespace {
@@ -85,7 +86,7 @@ void accumulate_contiguous(double* values, double* magnitudes, double factor, co
     std::memcpy(&magnitude, magnitudes + i, sizeof magnitude);
     const Doubles product = __builtin_convertvector(four, Doubles) * factor;
     value += product;
-    magnitude += Doubles(Longs(product) & INT64_MAX);  // without a sign
+    magnitude += Doubles(Longs(product) & INT64_MAX);  // absolute value
     std::memcpy(values + i, &value, sizeof value);
     std::memcpy(magnitudes + i, &magnitude, sizeof magnitude);
   }

@@ -13,7 +13,7 @@
 namespace convladder {
 namespace {
 
-/// Batch and coordinates; compares lexicographically, as canonical order wants it.
+/// Batch index and coordinates, compared lexicographically, as the canonical order requires.
 using Place = std::array<std::int32_t, 1 + kMaxAxes>;
 
 /// A site and its row.
@@ -42,7 +42,7 @@ std::vector<NumberedPlace> sorted_sites(const RulebookProblem& book,
   return sites;
 }
 
-/// The coordinate that `at` meets at tap `k` of an axis, or -1.
+/// The output coordinate of `at` at tap `k` of an axis, or -1.
 std::int32_t met_along(const RulebookProblem& book, int axis, std::int64_t at, std::int64_t k) {
   const std::int64_t s = book.stride[axis], p = book.pad[axis], d = book.dilation[axis];
   const auto exists = [&](std::int64_t out) { return out >= 0 && out < book.out_shape[axis]; };
@@ -50,7 +50,7 @@ std::int32_t met_along(const RulebookProblem& book, int axis, std::int64_t at, s
     const std::int64_t out = at * s - p + k * d;
     return exists(out) ? static_cast<std::int32_t>(out) : -1;
   }
-  // Outputs near enough are tried one by one, so that it does not matter how division rounds.
+  // Nearby outputs are tried one by one, so that the rounding of a division does not matter.
   const std::int64_t near = (at + p - k * d) / s;
   for (std::int64_t out = near - 1; out <= near + 1; ++out) {
     if (exists(out) && at == out * s - p + k * d) return static_cast<std::int32_t>(out);
@@ -58,8 +58,8 @@ std::int32_t met_along(const RulebookProblem& book, int axis, std::int64_t at, s
   return -1;
 }
 
-/// Calls visit(found place, row) for all that the sites meet at tap k. They ascend as the sites do:
-/// along each axis, a larger coordinate meets a larger one.
+/// Calls visit(output site, row) for all output sites of tap k. They ascend like the sites: along
+/// each axis, a larger coordinate leads to a larger one.
 template <class Visit>
 void for_each_meeting(const RulebookProblem& book, const std::vector<NumberedPlace>& sites, int k,
                       const Visit& visit) {
@@ -80,7 +80,7 @@ void for_each_meeting(const RulebookProblem& book, const std::vector<NumberedPla
   }
 }
 
-/// All sites that those given meet at any tap, ascending, each once.
+/// All sites that the given ones lead to at any tap, ascending, without duplicates.
 std::vector<Place> found_sites(const RulebookProblem& book,
                                const std::vector<NumberedPlace>& sites) {
   std::vector<std::vector<Place>> lists(static_cast<std::size_t>(book.KV));
@@ -89,7 +89,7 @@ std::vector<Place> found_sites(const RulebookProblem& book,
                      [&, &list = lists[static_cast<std::size_t>(k)]](
                          const Place& found, std::int32_t) { list.push_back(found); });
   });
-  while (lists.size() > 1) {  // two by two
+  while (lists.size() > 1) {  // pairwise
     std::vector<std::vector<Place>> merged((lists.size() + 1) / 2);
     parallel_for(static_cast<std::int64_t>(merged.size()), [&](std::int64_t i) {
       const auto to = static_cast<std::size_t>(i);
@@ -107,11 +107,11 @@ std::vector<Place> found_sites(const RulebookProblem& book,
 /// Out and in of a tap's pairs.
 using RowPairs = std::vector<std::array<std::int32_t, 2>>;
 
-/// The pairs of tap k between the sites and those that the rulebook names, sorted by output.
+/// The pairs of tap k between the sites and those of the rulebook, sorted by output.
 RowPairs pairs_of_tap(const RulebookProblem& book, const std::vector<NumberedPlace>& sites,
                       const std::vector<NumberedPlace>& named, int k) {
   RowPairs pairs;
-  auto name = named.begin();  // goes up with what is met
+  auto name = named.begin();  // ascends with the output
   for_each_meeting(book, sites, k, [&](const Place& found, std::int32_t row) {
     while (name != named.end() && name->first < found) ++name;
     if (name == named.end() || name->first != found) return;
@@ -131,14 +131,14 @@ Array table(std::vector<std::int64_t> shape, std::int32_t value) {
   return array;
 }
 
-/// The taps that the rows of a table [KV][rows] have: mask [rows][mask_words(KV)].
+/// The taps of the rows of a table [KV][rows]: mask [rows][mask_words(KV)].
 Array masks(const RulebookProblem& book, const Array& nbr) {
   const std::int64_t rows = nbr.shape()[1];
   const int words = mask_words(book.KV);
   Array mask = table({rows, words}, 0);
   const auto numbers = nbr.as<std::int32_t>();
   const auto bits = mask.as<std::int32_t>();
-  constexpr std::int64_t kRows = 4096;  // of a piece of the work
+  constexpr std::int64_t kRows = 4096;  // of a part of the work
   parallel_for(ceil_div(rows, kRows), [&](std::int64_t piece) {
     for (int k = 0; k < book.KV; ++k) {
       for (std::int64_t row = piece * kRows; row < std::min(rows, (piece + 1) * kRows); ++row) {
@@ -151,8 +151,8 @@ Array masks(const RulebookProblem& book, const Array& nbr) {
   return mask;
 }
 
-/// The rows of a table [KV][rows] in the order of the taps that they have, for each of `parts`
-/// parts of the taps: [parts][rows]. Compares row by row, the highest tap first.
+/// The rows of a table [KV][rows] sorted by their taps, for each of `parts` parts of the taps:
+/// [parts][rows]. Compares row by row, the highest tap first.
 Array orders(const RulebookProblem& book, const Array& nbr, int parts) {
   const std::int64_t rows = nbr.shape()[1];
   Array result(DType::i32, {parts, rows});
@@ -160,8 +160,7 @@ Array orders(const RulebookProblem& book, const Array& nbr, int parts) {
   parallel_for(parts, [&](std::int64_t part) {
     const int begin = first_tap(book.KV, parts, static_cast<int>(part));
     const int end = first_tap(book.KV, parts, static_cast<int>(part) + 1);
-    // What each row has, as words of taps: the highest taps in the first word, and in its highest
-    // bits.
+    // The taps of each row as words: the highest taps in the first word, and in its highest bits.
     constexpr int kBits = 64;
     const auto words = static_cast<std::size_t>(std::max(1, ceil_div(end - begin, kBits)));
     std::vector<std::uint64_t> taps(static_cast<std::size_t>(rows) * words, 0);
@@ -192,7 +191,7 @@ Rulebook make_rulebook(const RulebookProblem& book, const Array& coords) {
   require_no_errors(book, find_site_errors(book, numbers), numbers);
   const std::vector<NumberedPlace> sites = sorted_sites(book, numbers);
 
-  // The sites that the rulebook names, with their rows: those of the input, or found ones in
+  // The output sites of the rulebook with their rows: those of the input, or computed ones in
   // ascending order.
   std::vector<NumberedPlace> named;
   if (book.mode == SparseMode::subm) {
@@ -277,7 +276,7 @@ Array argmax_over(const Array& nbr, const Array& features) {
     const auto value = [&](std::int64_t in, std::int64_t c) {
       return values[static_cast<std::size_t>(in * C + c)];
     };
-    // From the last tap to the first, so that of equal candidates the first is written last.
+    // From the last tap to the first, so that among equal candidates the first is written last.
     for (std::int64_t k = taps - 1; k >= 0; --k) {
       const std::int32_t in = candidates[static_cast<std::size_t>(k * rows + row)];
       if (in < 0) continue;

@@ -18,7 +18,7 @@ Outcome differs(std::string reason) {
   return {.status = Status::differs, .reason = std::move(reason)};
 }
 
-/// Whether the rung refuses inputs in these words.
+/// Whether the rung rejects inputs with this message.
 Outcome refused(const Ladder& ladder, const Problem& problem, const Arrays& inputs,
                 const std::string& words, const AnyImplementation& code, Where where,
                 const RunOptions& options) {
@@ -30,12 +30,12 @@ Outcome refused(const Ladder& ladder, const Problem& problem, const Arrays& inpu
     return differs(error.what());
   } catch (const BadInput& refusal) {
     if (std::string_view(refusal.what()).starts_with(words)) return {.status = Status::agrees};
-    return differs(text("refuses its inputs with '", refusal.what(), "', and not '", words, "'"));
+    return differs(text("rejects its inputs with '", refusal.what(), "', and not '", words, "'"));
   }
-  return differs(text("takes inputs that it must refuse: ", words));
+  return differs(text("accepts inputs that it must reject: ", words));
 }
 
-/// The largest finite number of an array of floats; 0 of integers.
+/// The largest finite number of a float array; 0 for integers.
 double largest_in(const Array& array) {
   if (array.dtype() == DType::i32) return 0;
   double largest = 0;
@@ -53,8 +53,8 @@ std::vector<double> largest_factors(const Arrays& inputs) {
   return largest;
 }
 
-/// The factors, with numbers that are smaller than `least` made that large: they are rounded by as
-/// much. Empty if there is none.
+/// The operands, with numbers smaller than `least` replaced by `least`: their absolute rounding
+/// error is the same. Empty if there is none.
 Arrays raised_factors(const Arrays& inputs, float least) {
   Arrays raised;
   bool any = false;
@@ -70,26 +70,26 @@ Arrays raised_factors(const Arrays& inputs, float least) {
   return any ? raised : Arrays{};
 }
 
-/// Whether operands are rounded to TF32, or split into parts of it.
+/// Whether operands are rounded to TF32, or split into TF32 parts.
 bool has_tf32(const Rung& rung, const Problem& problem) {
   if (dtype_of(problem) != DType::f32) return false;
   return rung.tf32 == Tf32::parts ||
          (rung.tf32 == Tf32::operands && precision_of(problem) == Precision::tf32);
 }
 
-/// Whether it is the ladder's first rung, or that in CUDA, which has its name.
+/// Whether it is the ladder's first rung, or the CUDA rung with the same name.
 bool is_definition(const Rung& rung, const Ladder& ladder) {
   const auto title = [](const std::string& name) { return name.substr(name.rfind('/') + 1); };
   return title(rung.name) == title(ladder.rungs.front().name);
 }
 
-/// An output, with what bounds the rounding of this rung.
+/// An output, with the bound of this rung's rounding.
 Expected with_bound_of(const Rung& rung, Where where, const Ladder& ladder, const Expected& output,
                        const Problem& problem, const Arrays& inputs, Data data) {
   if (output.spec.dtype == DType::i32) return output;
   const bool tf32 = has_tf32(rung, problem);
   const double least = tf32 ? kLeastSplit : kLeastNormal;
-  // In exact mode the bound matters only where it tells of an overflow.
+  // In exact mode the bound is only used to explain an overflow.
   double product = 1;
   for (const double largest : largest_factors(inputs)) product *= std::max(largest, 1.0);
   if (rung.winograd.m != 0 && (data != Data::integer || product > 0x1p80))
@@ -99,8 +99,8 @@ Expected with_bound_of(const Rung& rung, Where where, const Ladder& ladder, cons
     return with_double_fourier_bound(output, problem, inputs);
   Expected bounded = output;
   const bool rounds = tf32 || precision_of(problem) == Precision::tf32;
-  // Where the bound has a part for rounding to TF32, a number's last bit is within it from float's
-  // smallest normal number on.
+  // If the bound includes rounding to TF32, it covers a number's last bit from float's smallest
+  // normal number on.
   const double least_factor = precision_of(problem) == Precision::tf32 ? kLeastNormal : kLeastSplit;
   if (const Arrays raised = rounds && data != Data::integer
                                 ? raised_factors(inputs, static_cast<float>(least_factor))
@@ -109,21 +109,21 @@ Expected with_bound_of(const Rung& rung, Where where, const Ladder& ladder, cons
     for (Expected& other : reference(ladder.name, problem, raised))
       if (other.spec.name == output.spec.name) bounded.magnitude = std::move(other.magnitude);
   }
-  // Atomic additions in global memory flush numbers below the smallest normal one to 0 (PTX ISA,
-  // "atom"): the sum so far, each term and each result.
+  // Atomic additions in global memory flush subnormal numbers to 0 (PTX ISA, "atom"): the old
+  // value, each term and each result.
   if (!rung.deterministic && where == Where::gpu && output.spec.dtype == DType::f32)
     bounded.absolute += 2 * static_cast<double>(output.longest_sum + 1) * kLeastNormal;
   const auto* fft = std::get_if<FftProblem>(&problem);
   if (fft != nullptr && output.passes > 0 && !is_definition(rung, ladder)) {
-    // An eighth of a turn adds both parts of a number, and two real lines come apart by the sum of
-    // two outputs: before it is divided, either is up to twice as large as the largest output.
+    // An eighth rotation adds both parts of a number, and two real lines are separated by the sum
+    // of two outputs: before the division, either is up to twice as large as the largest output.
     double largest = 0;
     for (const double magnitude : output.magnitude) largest = std::max(largest, magnitude);
     bounded.largest = 2 * largest;
   }
   if (fft != nullptr && rung.chirp) {
-    // Lines of L points are padded to less than 4 L, and along both axes of a plane. A sum over all
-    // points meets as many terms of the chirp's transform, each at most as large as their number.
+    // Lines of L points are padded to less than 4 L, along both axes of a plane. A sum over all
+    // points has as many terms of the chirp's transform, each at most as large as their number.
     const double points = 16.0 * fft->L * fft->rows();
     double sum = 0;
     for (const double largest : largest_factors(inputs)) sum += largest;
@@ -132,7 +132,7 @@ Expected with_bound_of(const Rung& rung, Where where, const Ladder& ladder, cons
   return bounded;
 }
 
-/// Whether a number on the way to an output may be too large for float, or for TF32.
+/// Whether an intermediate value may exceed the range of float, or of TF32.
 bool overflows(const Rung& rung, const std::vector<Expected>& outputs, const Problem& problem,
                const Arrays& inputs) {
   const bool tf32 = has_tf32(rung, problem);
@@ -143,7 +143,7 @@ bool overflows(const Rung& rung, const std::vector<Expected>& outputs, const Pro
                              [&](const Expected& output) { return output.largest >= limit; });
 }
 
-/// What a rung's errors are a part of, if not of the terms of each output.
+/// The reference value of a rung's errors, if it is not the terms of each output.
 const char* relative_to(const Rung& rung, const Expected& output) {
   if (rung.winograd.m != 0) return "the tile's largest value";
   if (rung.whole_images || rung.float_spectra) return "the image's norm";
@@ -173,7 +173,7 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
   }
   const Declined declined = code->supports(problem_);
   if (const Declined lacking = rung.why_not_on(device->compute_capability())) {
-    // The rung may know better what it needs the architecture for.
+    // The rung's own reason may be more specific about the architecture.
     const bool names_it = declined && declined->starts_with(text("needs ", rung.needs, ": "));
     return {.status = Status::declined, .reason = names_it ? *declined : *lacking};
   }
@@ -222,7 +222,7 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
     const auto array = found.find(output.spec.name);
     if (array == found.end()) continue;  // an optional one
     const bool rounds = rung.float_spectra && data_ == Data::integer;
-    if (rounds)  // layout and type are those of the canonical order: that is what these rungs take
+    if (rounds)  // layout and type are those of the canonical order, which these rungs support
       outcome.outputs.at(output.spec.name) = rounded_spectra(output, array->second);
     const Verdict verdict =
         judge(output, rounds ? outcome.outputs.at(output.spec.name) : array->second, data_,
@@ -243,7 +243,7 @@ Outcome Comparison::run(const Rung& rung, Where where, const RunOptions& options
 void require_float_range(const Comparison& comparison) {
   for (const Expected& expected : comparison.expected()) {
     for (std::size_t i = 0; i < expected.magnitude.size(); ++i) {
-      // As numbers are that were given. ReLU makes 0 of a negative infinity.
+      // For given numbers: ReLU turns negative infinity into 0.
       if (!std::isfinite(expected.values[i]) || std::isinf(expected.magnitude[i])) continue;
       require(expected.magnitude[i] <= double{std::numeric_limits<float>::max()},
               expected.spec.name, expected.magnitude[i],

@@ -1,5 +1,5 @@
 /// @file runner.hpp
-/// @brief Runs a rung on guarded, poisoned memory and has its outputs judged.
+/// @brief Runs a rung on guarded, poisoned memory and compares its outputs with the reference.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@
 
 namespace convladder {
 
-/// What became of a rung on one problem in one place.
+/// The result of a rung on one problem at one place.
 enum class Status {
   agrees,
-  differs,   ///< A wrong value, a write outside of the outputs, a failed call: `reason` says which.
-  declined,  ///< The rung does not take this problem, or not there: `reason` says why.
-  skipped,   ///< This place is not there (no GPU): `reason` says why.
+  differs,   ///< A wrong value, a write outside of the outputs, or a failed call: see `reason`.
+  declined,  ///< The rung does not support this problem, or not at this place: see `reason`.
+  skipped,   ///< This place is not available (no GPU): see `reason`.
 };
 
-/// As in tables and JSON: "agrees".
+/// The name in tables and JSON: "agrees".
 constexpr const char* name_of(Status status) {
   switch (status) {
     case Status::agrees: return "agrees";
@@ -36,39 +36,40 @@ constexpr const char* name_of(Status status) {
 
 /// One row of a comparison.
 struct Outcome {
-  Status status = Status::skipped;  ///< What became of it.
-  std::string reason = {};          ///< Why it is not Status::agrees.
-  bool ran = false;                 ///< exact, max_error, milliseconds and outputs mean something
+  Status status = Status::skipped;  ///< The status.
+  std::string reason = {};          ///< The reason why it is not Status::agrees.
+  bool ran = false;                 ///< exact, max_error, milliseconds and outputs are valid
   bool exact = false;               ///< Every output has the reference's very bits.
-  double max_error = 0;             ///< The largest of any output; infinity where NaN was found.
-  std::string remark = {};          ///< What makes an agreement less than it could be, or empty.
-  const char* relative_to = "";     ///< What errors are a part of, if not of the output's terms.
-  double milliseconds = 0;          ///< The rung's own run, host clock, without copies.
-  Arrays outputs = {};              ///< By name, as the rung left them.
+  double max_error = 0;             ///< The largest error of any output; infinity if NaN was found.
+  std::string remark = {};          ///< A restriction of an agreement, or empty.
+  const char* relative_to = "";     ///< The reference value of the errors, if it is not the
+                                    ///< output's terms.
+  double milliseconds = 0;          ///< The time of the rung itself, host clock, without copies.
+  Arrays outputs = {};              ///< By name, as written by the rung.
 };
 
-/// A problem with its data and the right answer, to compare any number of rungs on.
+/// A problem with its data and reference result, with which any number of rungs are compared.
 class Comparison {
  public:
-  /// Makes data by `data` and `seed`, but for the arrays that are `given`.
+  /// Generates data by `data` and `seed`, except for the arrays that are `given`.
   Comparison(const Ladder& ladder, const Problem& problem, Data data, std::uint64_t seed,
              Arrays given = {});
-  /// Takes the caller's arrays, which must fit the problem's signature.
-  /// @param roundings Roundings::any for data that are not random: an error which no independent
-  /// roundings explain is then remarked on, and no more, if most_error() explains it
+  /// Takes the caller's arrays, which must match the problem's signature.
+  /// @param roundings Roundings::any for data that are not random: an error that independent
+  /// roundings do not explain is only remarked on if most_error() explains it
   Comparison(const Ladder& ladder, const Problem& problem, Data data, Arrays inputs,
              Roundings roundings = Roundings::independent);
 
-  /// Runs one rung there with run_guarded(), and judges it. A rung whose workspace, or whatever
-  /// else it allocates, does not fit beside the arrays declines; so does one that computes by a
-  /// transform whose numbers might leave float's range.
+  /// Runs one rung there with run_guarded(), and compares its outputs. A rung declines if its
+  /// workspace or other allocations do not fit beside the arrays, or if its transform might exceed
+  /// the range of float.
   /// @throws BadInput if the problem does not fit into the memory there.
   Outcome run(const Rung& rung, Where where, const RunOptions& options = {}) const;
 
   const Ladder& ladder() const { return *ladder_; }    ///< As given.
   const Problem& problem() const { return problem_; }  ///< As given.
-  const Arrays& inputs() const { return inputs_; }     ///< As made, or as given.
-  /// The right answer, an element for each output.
+  const Arrays& inputs() const { return inputs_; }     ///< Generated or given.
+  /// The reference result, one element per output.
   const std::vector<Expected>& expected() const { return expected_; }
 
  private:
@@ -80,8 +81,8 @@ class Comparison {
   std::vector<Expected> expected_;
 };
 
-/// Sums beyond float's range would differ in every rung.
-/// @throws BadInput if one of the comparison's may be, of numbers that are all finite
+/// Sums beyond the range of float would differ in every rung.
+/// @throws BadInput if a sum may be that large although all inputs are finite
 void require_float_range(const Comparison& comparison);
 
 }  // namespace convladder

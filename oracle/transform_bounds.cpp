@@ -14,9 +14,9 @@
 namespace convladder {
 namespace {
 
-constexpr int kMost = 6;  ///< The side of F(4 x 4)'s window.
+constexpr int kMost = 6;  ///< The side of the window of F(4 x 4).
 
-/// A matrix of absolute values, at most 6 x 6; the others are 0.
+/// A matrix of absolute values, at most 6 x 6; the other elements are 0.
 struct Matrix {
   double at[kMost][kMost] = {};
 };
@@ -27,7 +27,7 @@ double largest_of(const Matrix& matrix) {
   return largest;
 }
 
-/// Each number larger by `least`.
+/// Each element increased by `least`.
 Matrix at_least(Matrix matrix, double least) {
   for (auto& row : matrix.at)
     for (double& number : row) number += least;
@@ -46,8 +46,8 @@ Matrix both_sides(const Matrix& left, const Matrix& middle) {
   return whole;
 }
 
-/// The absolute matrices of F(m, 3) (Lavin and Gray, 2016): written down once more, so that a
-/// rung's mistake in its own is not shared.
+/// The absolute matrices of F(m, 3) (Lavin and Gray, 2016), written down separately, so that an
+/// error in a rung's matrices is not repeated here.
 struct Transforms {
   Matrix a, b, g;  ///< |A^T|, |B^T|, |G|
 };
@@ -57,7 +57,8 @@ Transforms transforms_of(WinogradTile tile) {
     return {.a = {{{1, 1, 1, 0}, {0, 1, 1, 1}}},
             .b = {{{1, 0, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 0, 1}}},
             .g = {{{1, 0, 0}, {.5, .5, .5}, {.5, .5, .5}, {0, 0, 1}}}};
-  if (tile == WinogradTile(4, WinogradPoints::imaginary)) {  // all points but 0 have powers of 1
+  if (tile == WinogradTile(4, WinogradPoints::imaginary)) {  // all points except 0 have powers of
+                                                             // absolute value 1
     return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 0}, {0, 1, 1, 1, 1, 1}}},
             .b = {{{1, 0, 0, 0, 1, 0},
                    {0, 1, 1, 1, 1, 0},
@@ -72,7 +73,7 @@ Transforms transforms_of(WinogradTile tile) {
                    {.25, .25, .25},
                    {0, 0, 1}}}};
   }
-  if (tile != WinogradTile(4)) throw std::logic_error("no bound for this tile of Winograd's");
+  if (tile != WinogradTile(4)) throw std::logic_error("no bound for this Winograd tile");
   const double sixth = 1.0 / 6, small = 1.0 / 24;
   return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 2, 2, 0}, {0, 1, 1, 4, 4, 0}, {0, 1, 1, 8, 8, 1}}},
           .b = {{{4, 0, 5, 0, 1, 0},
@@ -89,14 +90,14 @@ Transforms transforms_of(WinogradTile tile) {
                  {0, 0, 1}}}};
 }
 
-/// Those of F(3, m), for a gradient by the weights: with the same points, A and G change places.
+/// The matrices of F(3, m), for a gradient with respect to the weights: with the same points, A and
+/// G are exchanged.
 Transforms gradient_transforms_of(WinogradTile tile) {
   if (tile == WinogradTile(2))
     return {.a = {{{1, 1, 1, 0}, {0, 1, 1, 0}, {0, 1, 1, 1}}},
             .b = transforms_of(2).b,
             .g = {{{1, 0}, {.5, .5}, {.5, .5}, {0, 1}}}};
-  if (tile != WinogradTile(4))
-    throw std::logic_error("no bound for this tile of Winograd's gradient");
+  if (tile != WinogradTile(4)) throw std::logic_error("no bound for this Winograd gradient tile");
   const double sixth = 1.0 / 6, small = 1.0 / 24;
   return {.a = {{{1, 1, 1, 1, 1, 0}, {0, 1, 1, 2, 2, 0}, {0, 1, 1, 4, 4, 1}}},
           .b = transforms_of(4).b,
@@ -108,15 +109,15 @@ Transforms gradient_transforms_of(WinogradTile tile) {
                  {0, 0, 0, 1}}}};
 }
 
-/// A convolution, and the arrays that it is of.
+/// A convolution and its arrays.
 struct Forward {
   Conv2dProblem conv;
   const Array* x;
   Array weights;
 };
 
-/// The convolution of dy whose output is dx. Where the filter is padded by more than two, its
-/// padding is negative: the first rows of dy, or columns, are in no tile.
+/// The convolution of dy whose output is dx. If the padding exceeds that of the filter, it is
+/// negative: the first rows or columns of dy are in no tile.
 Forward turned(const Conv2dProblem& conv, const Arrays& inputs) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   Conv2dProblem back = conv;
@@ -137,16 +138,15 @@ Forward turned(const Conv2dProblem& conv, const Arrays& inputs) {
   return {back, &inputs.at("dy"), std::move(weights)};
 }
 
-/// 0 of a number that is not finite: such numbers reach outputs by rules of their own
-/// (oracle/non_finite.hpp).
+/// 0 for a non-finite number: such numbers are treated separately (oracle/non_finite.hpp).
 double size(float number) { return std::isfinite(number) ? std::abs(double{number}) : 0; }
 
 double size(std::span<const float> array, std::int64_t i) {
   return size(array[static_cast<std::size_t>(i)]);
 }
 
-/// How much larger than the bound a number on the way may be. Rungs keep a whole factor of G along
-/// each axis until the end: 3. Between the passes along both axes, numbers are up to 4 times as
+/// The factor by which an intermediate value may exceed the bound. Rungs keep a factor of 3 from G
+/// along each axis until the end. Between the passes along both axes, numbers are up to 4 times as
 /// large. Over i, two sums of real and imaginary parts are multiplied.
 double kept_factors(WinogradTile tile) {
   if (tile == WinogradTile(2)) return 4;
@@ -154,11 +154,11 @@ double kept_factors(WinogradTile tile) {
   return 4 * 3 * 3;
 }
 
-/// Roundings that a term meets beside those of the sum over channels: of up to six terms along both
-/// axes, in each of three transforms, and of the factors' quotients.
+/// Roundings of a term in addition to those of the sum over channels: of up to six terms along both
+/// axes, in each of three transforms, and of the quotients of the matrices.
 constexpr std::int64_t kOtherRoundings = 3 * 2 * 6 + 4;
 
-/// The largest number that a thread has met, of all threads.
+/// The largest number that a thread has seen, over all threads.
 class Largest {
  public:
   void meet(double number) {
@@ -172,13 +172,14 @@ class Largest {
   std::atomic<double> largest_ = 0;
 };
 
-/// Adds up products, place by place.
+/// Adds products elementwise.
 void add_product(Matrix& sums, const Matrix& u, const Matrix& v) {
   for (int i = 0; i < kMost; ++i)
     for (int j = 0; j < kMost; ++j) sums.at[i][j] += u.at[i][j] * v.at[i][j];
 }
 
-/// Of a channel of x, the sizes of the `side` x `side` numbers that the tile at (p0, q0) meets.
+/// Absolute values of the `side` x `side` elements of a channel of x that the tile at (p0, q0)
+/// reads.
 Matrix window_of(const Conv2dProblem& conv, std::span<const float> x, int n, int c, int p0, int q0,
                  int side) {
   const Index4 at{conv.C, conv.H, conv.W};
@@ -193,7 +194,7 @@ Matrix window_of(const Conv2dProblem& conv, std::span<const float> x, int n, int
   return d;
 }
 
-/// What the bound is computed from: a forward pass, and its matrices.
+/// The data of the bound: a forward pass, and its matrices.
 struct Bound {
   Bound(const Problem& problem, const Arrays& inputs, WinogradTile tile, double least_ = 0)
       : forward(forward_of(std::get<Conv2dProblem>(problem), inputs)),
@@ -238,7 +239,7 @@ struct Bound {
   std::span<const float> bias;
 };
 
-/// The same of a gradient by the weights.
+/// The same for a gradient with respect to the weights.
 struct GradientBound {
   GradientBound(const Problem& problem, const Arrays& inputs, WinogradTile tile, double least_ = 0)
       : conv(std::get<Conv2dProblem>(problem)), x(inputs.at("x").as<float>()),
@@ -258,7 +259,7 @@ struct GradientBound {
         g.at[i][j] = size(dy, at(n, k, p0 + i, q0 + j));
     return both_sides(transforms.g, at_least(g, least));
   }
-  /// What of x it meets, transformed.
+  /// The transformed part of x that it meets.
   Matrix window(std::int64_t tile, int c) const {
     const auto [n, p0, q0] = place(tile);
     return both_sides(transforms.b, at_least(window_of(conv, x, n, c, p0, q0, m + 2), least));
@@ -282,7 +283,7 @@ struct GradientBound {
   std::int64_t tiles;
 };
 
-/// The same of rows in pieces of three taps: tiles of three outputs of a row.
+/// The same for rows in pieces of three taps: tiles of three outputs of a row.
 class PiecesBound {
  public:
   static constexpr int kM = 3, kN = 5;  ///< Outputs of a tile, and its products.
@@ -363,7 +364,7 @@ class PiecesBound {
   std::vector<Line> filters_;  // [K][C/groups][R][pieces]
 };
 
-/// with_winograd_bound() of pieces.
+/// with_winograd_bound() for pieces.
 Expected with_pieces_bound(const Expected& expected, const Problem& problem, const Arrays& inputs,
                            double least) {
   const PiecesBound bound(problem, inputs, least);
@@ -390,7 +391,7 @@ Expected with_pieces_bound(const Expected& expected, const Problem& problem, con
   return bounded;
 }
 
-/// winograd_bound_at() of pieces.
+/// winograd_bound_at() for pieces.
 WinogradBound pieces_bound_at(const Problem& problem, const Arrays& inputs,
                               std::span<const std::int64_t> places) {
   const PiecesBound bound(problem, inputs);
@@ -418,7 +419,7 @@ double squares(std::span<const float> numbers) {
   return sum;
 }
 
-/// The sum of the sizes of a tile's numbers, at most.
+/// An upper bound of the sum of a tile's absolute values.
 double sizes(std::span<const float> numbers) {
   double sum = 0, largest = 0;
   for (const float number : numbers) {
@@ -428,12 +429,12 @@ double sizes(std::span<const float> numbers) {
   return std::min(sum, kMostPoints * largest);
 }
 
-/// What a norm is larger by, as float rounds numbers near 0 by more than a part of them.
+/// The increase of a norm because float rounds numbers near 0 with an absolute error.
 struct Least {
   double plane = 0, filter = 0, product = 0;
 };
 
-/// The largest power of two, up to 1, that all finite numbers are multiples of.
+/// The largest power of two, up to 1, of which all finite numbers are multiples.
 double lowest_bit(std::span<const float> numbers) {
   double bit = 1;
   for (const float number : numbers) {
@@ -445,7 +446,7 @@ double lowest_bit(std::span<const float> numbers) {
 
 /// The bound of all outputs of a filter in an image: [N][K].
 /// @param norm that of a plane's numbers, or of two planes' with this sum of squares
-/// @param least what is added to the norm of a filter's channel, and to a channel's product
+/// @param least added to the norm of a filter's channel, and to a channel's product
 template <class Of, class Norm>
 std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs, const Of& of,
                               const Norm& norm, Least least = {}) {
@@ -484,11 +485,11 @@ std::vector<double> bounds_of(const Conv2dProblem& conv, const Arrays& inputs, c
   return bounds;
 }
 
-/// With the Euclidean norms of planes whose points are at least that large. Each frequency of a
-/// plane is rounded by as much as one of that size, which is their number's root as much in the
-/// norm. Those of a filter are divided by the number of points before they are multiplied: what is
-/// left near 0 is rounded by a part of that number as much. What the products' frequencies are
-/// rounded by, they add up to an output with signs of their own.
+/// With the Euclidean norms of planes whose points have at least that absolute value. Each
+/// frequency of a plane is rounded like a number of that size, which contributes the square root of
+/// their number to the norm. The frequencies of a filter are divided by the number of points before
+/// the multiplication: remainders near 0 are rounded relative to that. The rounding errors of the
+/// products' frequencies are summed in an output with independent signs.
 std::vector<double> norms_of(const Conv2dProblem& conv, const Arrays& inputs, double least) {
   const double root = std::sqrt(kMostPoints);
   return bounds_of(conv, inputs, squares, [](double squares) { return std::sqrt(squares); },
@@ -665,9 +666,9 @@ Expected with_fourier_bound(const Expected& expected, const Problem& problem, co
   for (std::size_t i = 0; i < bounded.magnitude.size(); ++i)
     bounded.magnitude[i] = bounds[i / plane];
 
-  // A frequency is at most the sum of all sizes. A sum back is that of as many frequencies as there
-  // are points, but the filter's are divided by that number before. Gauss's three products are of
-  // sums of two parts.
+  // A frequency is at most the sum of all absolute values. The inverse sums as many frequencies as
+  // there are points, but the filter's are divided by that number before. Gauss's three products
+  // have operands that are sums of two parts.
   constexpr double kSumsOfParts = 4;
   const auto as_it_is = [](double sum) { return sum; };
   const std::vector<double> sums = bounds_of(conv, inputs, sizes, as_it_is);

@@ -1,5 +1,5 @@
 /// @file voxels.hpp
-/// @brief Sites of rulebooks: from the points of a sweep.
+/// @brief Sites of rulebooks from the points of a LiDAR sweep.
 #pragma once
 
 #include <array>
@@ -12,10 +12,11 @@
 
 namespace convladder {
 
-/// Points, as voxels.
+/// The voxels of points.
 struct Voxels {
-  Array coords;              ///< [voxels][4]: batch 0, z, y, x; ascending, each voxel once.
-  std::int64_t outside = 0;  ///< Points that have none: beyond the range, or not finite.
+  Array coords;              ///< [voxels][4]: batch index 0, z, y, x; ascending, without
+                             ///< duplicates.
+  std::int64_t outside = 0;  ///< Points without a voxel: outside of the range, or not finite.
 };
 
 /// A point's voxel, z, y, x, if it has one: floor((p - low) / voxel), axis by axis in float, but no
@@ -24,7 +25,7 @@ struct Voxels {
 std::optional<std::array<std::int32_t, 3>> voxel_at(const VoxelGrid& grid,
                                                     std::span<const float> point);
 
-/// The voxels that hold points: those of voxel_at().
+/// The voxels that contain points: those of voxel_at().
 /// @param points rows of `columns` numbers, the first three x, y and z
 Voxels voxels_of(const VoxelGrid& grid, std::span<const float> points, std::int64_t columns);
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes which rungs were fastest in the newest committed run: fastest.json, ladder -> rungs, the fastest first; and
-"measured" -> ladder -> how long each rung of a convolution took on each problem.
+"""Writes the ranking of the rungs in the newest committed run: fastest.json, ladder -> rungs, the fastest first; and
+"measured" -> ladder -> the times of each rung of a convolution on each problem.
 
     fastest.py ROOT FILE
 
-A rung's place is the geometric mean of its times, each divided by the shortest of any rung on the same problem, type
-and layout, with the L2 warm. So it says what to try first among those that take a problem, and no more than that.
+The rank of a rung follows from the geometric mean of its times, each divided by the shortest of any rung on the same
+problem, type and layout, with a warm L2. It is only the order in which the rungs that support a problem are tried.
+
 """
 import collections
 import json
@@ -32,7 +33,7 @@ def fastest(rows):
 
 
 def convolutions(root):
-    """The sizes of the benchmarks' convolutions by their names: N, C, H, W, K, R, S, pad, stride, groups."""
+    """The sizes of the benchmarks' convolutions by name: N, C, H, W, K, R, S, pad, stride, groups."""
     source = (root / "benchmarks" / "ladders" / "conv2d.cpp").read_text()
     found = {name: [int(number) for number in sizes.split(",")]
              for name, sizes in re.findall(r'\{"(\w+)", make\(([\d, ]+)\)', source)}
@@ -42,8 +43,8 @@ def convolutions(root):
 
 
 def measured(rows, sizes):
-    """ladder -> [{sizes, type, layout, us: {rung: microseconds}}], the L2 warm. Numbers of 16 bits are one type: both take
-    the same time. TF32 allows float32's rungs, too."""
+    """ladder -> [{sizes, type, layout, us: {rung: microseconds}}] with a warm L2. fp16 and bf16 count as one type,
+    because they take the same time. The rungs of float32 are also allowed for TF32."""
     times = collections.defaultdict(dict)
     for row in rows:
         if row["l2"] != "warm" or row["problem"] not in sizes or not row["ladder"].startswith("conv2d"):

@@ -150,7 +150,7 @@ TEST_CASE("large problems are expected to take long, also by the reference") {
   const Problem network = layer(64, 512, 56, 512, 3);
   CHECK(seconds("conv2d", "direct", network) > 100);
   CHECK(seconds("conv2d", "im2col_gemm_blocked", network) < 100);
-  // Extents whose product no whole number holds.
+  // Extents whose product overflows every integer type.
   const Problem vast = GemmProblem{.M = 2'000'000'000, .N = 2'000'000'000, .K = 2'000'000'000};
   CHECK(seconds("gemm", "eigen", vast) > 1e15);
 }

@@ -29,7 +29,7 @@ std::string refused(const std::function<void()>& call) {
   }
 }
 
-/// Memory that nobody reads.
+/// Memory that is never read.
 alignas(256) float memory[64];
 alignas(256) std::int32_t integers[64];
 

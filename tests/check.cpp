@@ -91,8 +91,8 @@ struct Placement {
   std::string alone = {};  ///< The one that is misaligned; empty: all are, or none is.
 };
 
-/// A problem whose arrays are misaligned runs with all of them so, and with one of them alone: in
-/// turn over runs and problems, so that two or three problems are enough for each.
+/// A problem whose arrays are misaligned runs with all of them so, and with one of them alone,
+/// alternating over runs and problems, so that two or three problems suffice for each.
 /// @param turn how many placements of one array alone came before
 Placement placement(const TestProblem& problem, std::size_t turn, const Signature& signature,
                     const CheckOptions& options, bool all) {

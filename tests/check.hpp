@@ -19,7 +19,7 @@ namespace convladder::testing {
 struct CheckOptions {
   Size largest = Size::full;     ///< Problems beyond this size are left out.
   int random_problems = 16;      ///< Beside the list.
-  bool real_mode = true;         ///< Random floats, too: the same code, judged within a bound.
+  bool real_mode = true;         ///< Random floats, too: the same code, compared within a bound.
   bool all_orders = true;        ///< Of threads on cuda_on_cpu three, not two.
   std::uint64_t seed = 1;        ///< For the random problems and all data.
   bool poison = true;            ///< RunOptions::poison
@@ -53,7 +53,7 @@ ChoiceCounts choices_of(const std::vector<TestProblem>& problems, const std::str
 
 /// What a check found out.
 struct CheckReport {
-  int problems = 0;                     ///< On so many problems the rung ran and was judged,
+  int problems = 0;                     ///< Problems on which the rung ran and was compared,
   int comparisons = 0;                  ///< in so many runs: modes, thread orders, repetitions.
   std::map<std::string, int> declined;  ///< Problems by the reason for which the rung declined.
   std::vector<std::string> skipped;     ///< Problems that did not fit here, with the reason.

@@ -52,7 +52,7 @@ void check_refusals(const std::vector<Refused<P>>& cases) {
 
 TEST_SUITE_BEGIN("core");
 
-TEST_CASE("each number of 16 bits is the float that the compiler makes of it") {
+TEST_CASE("each fp16 and bf16 value converts to the float that the compiler's conversion gives") {
   int other = 0;
   for (int bits = 0; bits <= 0xffff; ++bits) {
     const Half half{static_cast<std::uint16_t>(bits)};
@@ -150,7 +150,7 @@ TEST_CASE("Arguments finds arrays by name and type") {
   CHECK_THROWS_AS(arguments.out<float>("x"), std::logic_error);
 }
 
-TEST_CASE("numbers of 8 bits are what their bits say") {
+TEST_CASE("fp8 values follow from their bits") {
   for (int bits = 0; bits < 256; ++bits) {
     CAPTURE(bits);
     const float value = to_float(Float8{static_cast<std::uint8_t>(bits)});
@@ -169,7 +169,7 @@ TEST_CASE("numbers of 8 bits are what their bits say") {
   }
 }
 
-TEST_CASE("a float is rounded to the nearest number of 8 bits, of two as near to the even one") {
+TEST_CASE("a float is rounded to the nearest fp8 value, ties to even") {
   const auto number = [](int bits) { return to_float(Float8{static_cast<std::uint8_t>(bits)}); };
   for (int bits = 0; bits < 0x7e; ++bits) {
     CAPTURE(bits);
@@ -532,7 +532,7 @@ TEST_CASE("validated(FftProblem) names the parameter") {
       "n 1, length 8, inverse, mersenne");
 }
 
-TEST_CASE("whole numbers modulo a prime have the turns of complex numbers") {
+TEST_CASE("integers modulo a prime have the rotations of complex numbers") {
   using Z = Complex<Mersenne>;
   const auto same = [](Z a, Z b) { return a.re.value == b.re.value && a.im.value == b.im.value; };
   const Z one = {{1}, {0}};
@@ -557,7 +557,7 @@ TEST_CASE("whole numbers modulo a prime have the turns of complex numbers") {
   CHECK(number_from<Mersenne>(-3).value == Mersenne::kPrime - 3);
 }
 
-TEST_CASE("whole numbers modulo a prime: a root's conjugate is its inverse, and two halves are 1") {
+TEST_CASE("integers modulo a prime: a root's conjugate is its inverse, and two halves are 1") {
   using Z = Complex<Mersenne>;
   const auto same = [](Z a, Z b) { return a.re.value == b.re.value && a.im.value == b.im.value; };
   const Z one = {{1}, {0}}, step = root_of_unity<Mersenne>(1, kLongestMersenneLine);

@@ -263,7 +263,7 @@ TEST_CASE("defect direct 5: float4 at addresses that are no multiple of 16") {
   for (const int w : {37, 41, 43, 50}) {
     problems.push_back(validated(Conv2dProblem{.C = 3, .H = 13, .W = w, .K = 2, .R = 3, .S = 3}));
   }
-  // Rows of whole float4, but channels that begin elsewhere; and the other way round.
+  // Rows of whole float4, but channels at other offsets; and the reverse case.
   problems.push_back(validated(Conv2dProblem{.C = 3, .H = 1, .W = 6, .K = 2, .R = 1, .S = 3}));
   problems.push_back(validated(Conv2dProblem{.C = 3, .H = 4, .W = 7, .K = 2, .R = 3, .S = 3}));
   for (const std::size_t offset : {0u, 4u, 8u, 12u}) {
@@ -309,7 +309,7 @@ TEST_CASE("defect direct 8: missing barriers, which lock-step execution hides") 
   CHECK(runs >= 10);
 }
 
-TEST_CASE("defect direct 15: a batch that is ignored, and errors that nobody asks for") {
+TEST_CASE("defect direct 15: a batch that is ignored, and errors that are not checked") {
   check_all_rungs(
       "conv2d", {validated(Conv2dProblem{.N = 3, .C = 2, .H = 7, .W = 8, .K = 2, .R = 3, .S = 3})});
   // An error of the device reaches the caller, with its place.

@@ -1,5 +1,5 @@
 /// @file fourier_bound_test.cpp
-/// @brief The bound of rungs that multiply spectra in float, and what it makes of whole numbers.
+/// @brief The bound of rungs that multiply spectra in float, and the rounding of integer results.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -60,7 +60,7 @@ TEST_CASE("what spectra make of exact data is rounded where the bound is below h
   CHECK_FALSE(judged(8, 1e5).agrees);
 }
 
-TEST_CASE("the grid of a convolution is that of its factors' lowest bits, and of the bias") {
+TEST_CASE("the grid of a convolution is that of its operands' lowest bits, and of the bias") {
   Arrays inputs = kInputs;
   const auto grid = [&] {
     return with_fourier_bound(reference("conv2d", kConv, inputs)[0], kConv, inputs).grid;

@@ -124,7 +124,7 @@ TEST_CASE("sites: the message names row, axis, value and limit") {
   CHECK(says({0, 1, -1, 2, 3, 0}) ==
         "coords: 2 of 2 rows lie outside of batch 2 and shape 4,5; the first is row 0 (0,1,-1), "
         "where axis 1 must be from 0 to 4 and is -1");
-  CHECK(says({2, 1, 4, 1, 3, 0}).ends_with("where the batch id must be from 0 to 1 and is 2"));
+  CHECK(says({2, 1, 4, 1, 3, 0}).ends_with("where the batch index must be from 0 to 1 and is 2"));
   CHECK(says({1, 3, 0, 1, 3, 0}) ==
         "coords: 1 of 2 rows repeat the site of a row before; the first is row 1 (1,3,0)");
 }
@@ -143,13 +143,13 @@ TEST_CASE("winners: an input row that the output meets, or -1 where it meets non
   CHECK(says({1, -1, 0, 0, -1, -1}) ==
         "argmax = -1: argmax[m=0, c=1] must be an input row, 0 to 1");
   CHECK(says({0, 1, 0, 0, -1, -1}) ==
-        "argmax = 0: argmax[m=0, c=0] must be one of the input rows that its output row meets");
+        "argmax = 0: argmax[m=0, c=0] must be one of the input rows of its output row");
   CHECK(says({1, 1, 0, 0, -1, 0}) ==
-        "argmax = 0: argmax[m=2, c=1] must be -1: its output row meets no input row");
+        "argmax = 0: argmax[m=2, c=1] must be -1: its output row has no input row");
   CHECK(restricted_inputs(ladder("sparse_max_pool"), pool.problem).empty());
 }
 
-TEST_CASE("the ring has whole numbers up to 2^24 in size") {
+TEST_CASE("the ring accepts integers up to 2^24 in magnitude") {
   FftProblem fft{.N = 1, .L = 2, .ring = FftRing::mersenne};
   const auto says = [&](float number) {
     return said("fft", fft, {{"x", array_of({0, 1, 2, number}, {1, 2, 2})}});
@@ -160,7 +160,7 @@ TEST_CASE("the ring has whole numbers up to 2^24 in size") {
   for (const float number : {0.5f, -1e-40f, 16777218.0f, -0x1p31f, 0x1p33f, 1e30f, inf, -inf,
                              std::numeric_limits<float>::quiet_NaN()})
     CHECK(says(number).ends_with(
-        "x[n=0, j=1, c=1] must be a whole number from -2^24 to 2^24 for the ring mersenne"));
+        "x[n=0, j=1, c=1] must be an integer from -2^24 to 2^24 for the ring mersenne"));
   fft.ring = FftRing::complex;
   CHECK(says(0.5f) == "");
 }

@@ -1,5 +1,5 @@
 /// @file judge_test.cpp
-/// @brief The judge: which results it accepts, exact or rounded, and which it must not.
+/// @brief The comparison: which results it accepts, exact or rounded, and which it must reject.
 #include <doctest/doctest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-/// Expected values of one float output, with magnitude 1 in sums of one product.
+/// Expected values of one float output, with magnitude 1 and sums with one product.
 Expected expected_values(std::vector<double> values, Shape shape, std::string axes) {
   const std::vector<double> ones(values.size(), 1.0);
   return {{"y", std::move(axes), std::move(shape)}, std::move(values), ones, {}, 1};
@@ -33,7 +33,7 @@ Verdict judge_values(const std::vector<double>& right, const std::vector<float>&
 
 TEST_SUITE_BEGIN("oracle");
 
-TEST_CASE("judge accepts the right bits, and nothing else in exact mode") {
+TEST_CASE("comparison accepts only the exact bits in exact mode") {
   CHECK(judge_values({1, -2, 0}, {1, -2, 0}, Data::integer).agrees);
   CHECK(judge_values({1, -2, 0}, {1, -2, 0}, Data::integer).exact);
   CHECK(judge_values({0}, {-0.0f}, Data::integer).agrees);  // the sign of a zero sum means nothing
@@ -43,7 +43,7 @@ TEST_CASE("judge accepts the right bits, and nothing else in exact mode") {
   CHECK_FALSE(judge_values({1}, {0}, Data::integer).agrees);
 }
 
-TEST_CASE("judge rejects NaN and infinity in both modes, wherever they stand") {
+TEST_CASE("comparison rejects NaN and infinity in both modes, in every position") {
   for (const Data data : {Data::integer, Data::real}) {
     for (const float wrong : {kNan, -kNan, kInfinity, -kInfinity}) {
       for (std::size_t i = 0; i < 3; ++i) {
@@ -59,7 +59,7 @@ TEST_CASE("judge rejects NaN and infinity in both modes, wherever they stand") {
   }
 }
 
-TEST_CASE("judge takes nothing for an infinity but that infinity, in every type") {
+TEST_CASE("comparison accepts only the same infinity for an infinity, in every type") {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     const auto judged = [&](double right, float found, const Spread& spread = {}) {
       Expected expected = expected_values({right}, {1}, "k");
@@ -72,7 +72,7 @@ TEST_CASE("judge takes nothing for an infinity but that infinity, in every type"
     CHECK(judged(kInfinity, kInfinity));
     for (const float wrong : {5.0f, -5.0f, 0.0f, -kInfinity, kNan})
       CHECK_FALSE(judged(kInfinity, wrong));
-    // ReLU made the 0 of a negative infinity.
+    // ReLU turns negative infinity into 0.
     CHECK(judged(0, 0));
     for (const float wrong : {5.0f, kInfinity, -kInfinity, kNan}) CHECK_FALSE(judged(0, wrong));
     Spread nan_for_infinity(1);
@@ -82,7 +82,7 @@ TEST_CASE("judge takes nothing for an infinity but that infinity, in every type"
   }
 }
 
-TEST_CASE("judge allows a transform (4 + 2 passes) 2^-24 of its line's largest output") {
+TEST_CASE("comparison allows a transform (4 + 2 passes) 2^-24 of its line's largest output") {
   Expected expected = expected_values({0}, {1}, "k");
   expected.magnitude = {64};
   expected.longest_sum = 2048;
@@ -97,7 +97,7 @@ TEST_CASE("judge allows a transform (4 + 2 passes) 2^-24 of its line's largest o
   CHECK_FALSE(judged(bound * 1.0001).agrees);
 }
 
-TEST_CASE("judge allows rounding within (4 + 2 sqrt(L)) 2^-24 S, not beyond") {
+TEST_CASE("comparison allows rounding within (4 + 2 sqrt(L)) 2^-24 S, not beyond") {
   // L = 1 and S = 1: six units of 2^-24.
   const double bound = 6 * std::ldexp(1.0, -24);
   CHECK(judge_values({0}, {static_cast<float>(bound)}, Data::real).agrees);
@@ -110,7 +110,7 @@ TEST_CASE("judge allows rounding within (4 + 2 sqrt(L)) 2^-24 S, not beyond") {
   CHECK(rounded.max_error == std::abs(double{0.1f} - 0.1));
 }
 
-TEST_CASE("judge bounds each element by its own sum, so that one wrong pixel cannot hide") {
+TEST_CASE("comparison bounds each element by its own sum, so that one wrong pixel is detected") {
   std::vector<double> right(10000, 1000.0);
   std::vector<float> found(10000, 1000.0f);
   Expected expected = expected_values(right, {10000}, "k");
@@ -123,7 +123,7 @@ TEST_CASE("judge bounds each element by its own sum, so that one wrong pixel can
   CHECK(contains(verdict.difference, "y[k=5000]"));
 }
 
-TEST_CASE("judge without magnitudes allows no rounding at all") {
+TEST_CASE("comparison without magnitudes allows no rounding") {
   Expected expected = expected_values({0.5}, {1}, "k");
   expected.magnitude.clear();
   CHECK(judge(expected, array_of({0.5f}, {1}), Data::real, GemmProblem{}, {}).agrees);
@@ -132,7 +132,7 @@ TEST_CASE("judge without magnitudes allows no rounding at all") {
           .agrees);
 }
 
-TEST_CASE("judge rejects another shape or element type") {
+TEST_CASE("comparison rejects another shape or element type") {
   const Expected expected = expected_values({1, 2}, {2}, "k");
   const Verdict longer =
       judge(expected, array_of({1, 2, 3}, {3}), Data::integer, GemmProblem{}, {});
@@ -143,7 +143,7 @@ TEST_CASE("judge rejects another shape or element type") {
   CHECK_FALSE(judge(expected, array_of({}, {0}), Data::integer, GemmProblem{}, {}).agrees);
 }
 
-TEST_CASE("judge compares integers exactly, also beyond what a float holds") {
+TEST_CASE("comparison of integers is exact, also beyond the precision of float") {
   Expected expected{{"units", "uc", {1, 2}, DType::i32}, {}, {}, {(1 << 24) + 1, -7}, 1};
   Array found(DType::i32, {1, 2});
   found.as<std::int32_t>()[0] = (1 << 24) + 1;
@@ -155,13 +155,13 @@ TEST_CASE("judge compares integers exactly, also beyond what a float holds") {
   CHECK(contains(verdict.difference, "units[u=0, c=0]: expected 16777217, found 16777216"));
 }
 
-/// TF32 has 13 bits fewer. Adding half of the last bit that stays makes the cut a rounding.
+/// TF32 has 13 bits fewer. Adding half of the last kept bit turns the truncation into rounding.
 float cut_to_tf32(float value, bool round) {
   const std::uint32_t half = round ? 0x1000 : 0;
   return std::bit_cast<float>((std::bit_cast<std::uint32_t>(value) + half) & 0xffffe000u);
 }
 
-/// The product in float, of factors that went through `convert`.
+/// The product in float of operands converted by `convert`.
 template <class Convert>
 Array product_of(const GemmProblem& gemm, const Arrays& inputs, const Convert& convert) {
   const auto a = inputs.at("a").as<float>(), b = inputs.at("b").as<float>();
@@ -177,7 +177,7 @@ Array product_of(const GemmProblem& gemm, const Arrays& inputs, const Convert& c
   return c;
 }
 
-TEST_CASE("judge tells float from products rounded or truncated to TF32") {
+TEST_CASE("comparison distinguishes float products from products rounded or truncated to TF32") {
   const GemmProblem gemm = validated(GemmProblem{.M = 4, .N = 4, .K = 256});
   const Comparison comparison(ladder("gemm"), gemm, Data::real, 3);
   const auto agrees = [&](const auto& convert) {
@@ -189,13 +189,15 @@ TEST_CASE("judge tells float from products rounded or truncated to TF32") {
   CHECK_FALSE(agrees([](float value) { return cut_to_tf32(value, true); }));
 }
 
-TEST_CASE("judge allows sums of products of 8 bits what tensor cores lose in 128, and no more") {
+TEST_CASE(
+    "comparison allows fp8 accumulators the error of 128 products on tensor cores, and no more") {
   const GemmProblem gemm =
       validated(GemmProblem{.M = 4, .N = 20, .K = 4096, .dtype = DType::f8, .scale_a = 0.1f});
   const Comparison comparison(ladder("gemm"), gemm, Data::positive, 3);
   const auto a = rounded_to(comparison.inputs().at("a"), DType::f32),
              b = rounded_to(comparison.inputs().at("b"), DType::f32);
-  // Sums of 32 products, cut off behind 13 bits; after so many products they go to a float.
+  // Sums of 32 products, truncated after 13 fraction bits; after that many products they are
+  // promoted to float.
   const auto agrees = [&](std::size_t together) {
     Array c(DType::f32, {gemm.M, gemm.N});
     for (std::size_t i = 0; i < 4 * 20; ++i) {
@@ -216,7 +218,8 @@ TEST_CASE("judge allows sums of products of 8 bits what tensor cores lose in 128
   CHECK_FALSE(agrees(4096));
 }
 
-TEST_CASE("judge tells factors rounded to TF32 from truncated ones, by data without a sign") {
+TEST_CASE(
+    "comparison distinguishes operands rounded to TF32 from truncated ones, with positive data") {
   const GemmProblem gemm =
       validated(GemmProblem{.M = 5, .N = 40, .K = 300, .precision = Precision::tf32});
   const auto agrees = [&](Data data, bool round) {

@@ -232,7 +232,7 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
         CHECK(!different.contains(""));
         CHECK(different.size() >= 2);
         CHECK(different.size() <= kMost);
-        for (std::size_t i = taken.size(); i-- > 0;) {  // the other way round: nothing is kept
+        for (std::size_t i = taken.size(); i-- > 0;) {  // in reverse order: no state is kept
           CAPTURE(describe(*taken[i]));
           CHECK(code.choice(*taken[i]) == choices[i]);
         }

@@ -51,7 +51,7 @@ ExcessesByRung parsed_excesses(const std::string& json);
 /// Of the file tests/non_finite.json.
 ExcessesByRung recorded_excesses();
 
-/// The other way round: kind, input, rungs.
+/// The inverse: kind, input, rungs.
 std::string excesses_text(const ExcessesByRung& excesses);
 
 /// The same as rows of a table in C++, for the checker: see oracle/non_finite_record.inc.

@@ -43,8 +43,7 @@ struct TestProblem {
   /// The rungs, by their full names, to which it shows a limit of theirs. It is large, so that only
   /// these run on it; empty: all do.
   std::vector<std::string> rungs = {};
-  bool exact_only =
-      false;  ///< One of many that differ in where tiles end, which whole numbers show.
+  bool exact_only = false;  ///< One of many that differ in their tile borders; integers suffice.
 };
 
 /// Whether a rung is to run on the problem.

@@ -177,7 +177,7 @@ TEST_CASE("ptx: mma.sync truncates factors to TF32, and errs by less than 8 unit
   }
 }
 
-TEST_CASE("ptx: mma.sync takes subnormal, greatest and infinite 16-bit numbers as they are") {
+TEST_CASE("ptx: mma.sync handles subnormal, largest and infinite 16-bit values exactly") {
   const float infinity = std::numeric_limits<float>::infinity();
   for (const FactorType type : {FactorType::f16, FactorType::bf16}) {
     const bool is_half = type == FactorType::f16;

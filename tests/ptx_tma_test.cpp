@@ -44,7 +44,7 @@ Registers in_shared(const Registers& rows, std::size_t width, int span, std::siz
 
 }  // namespace
 
-TEST_CASE("ptx: tma_load brings boxes, zeros from outside the array, and swizzles them") {
+TEST_CASE("ptx: tma_load copies boxes, zeros from outside of the array, and swizzles them") {
   const std::vector<std::uint64_t> all_dims = {72, 9, 8, 5};
   const std::vector<std::uint32_t> all_boxes = {8, 7, 3, 2}, all_steps = {1, 1, 2, 1};
   const std::vector<int> all_at = {68, -2, 5, 4};
@@ -85,7 +85,7 @@ TEST_CASE("ptx: tma_load brings boxes, zeros from outside the array, and swizzle
   }
 }
 
-TEST_CASE("ptx: tma_load_im2col brings what a filter's tap meets") {
+TEST_CASE("ptx: tma_load_im2col copies the pixels that a filter's tap reads") {
   const int W = 7, H = 6, N = 3, r = 1, s = 2, c = 16;
   for (const int padding : {0, 1, 2}) {
     for (const int stride : {1, 2, 3}) {

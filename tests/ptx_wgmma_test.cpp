@@ -1,5 +1,5 @@
 /// @file ptx_wgmma_test.cpp
-/// @brief wgmma, whose factors lie in shared memory: the wrappers of core/cuda/ptx.hpp.
+/// @brief wgmma with operands in shared memory: the wrappers of core/cuda/ptx.hpp.
 #include <doctest/doctest.h>
 
 #include <cmath>
@@ -158,7 +158,7 @@ Split split(double value, int least_exponent) {
   return {std::ldexp(value, -exponent), exponent};
 }
 
-/// The sum that tensor cores make of an old one and products of numbers of 8 bits: MMA-Sim's rule.
+/// The accumulation of FP8 products by tensor cores: MMA-Sim's rule.
 float added_in_13_bits(float old, const float* a, const float* b, std::size_t depth) {
   std::vector<Split> terms = {split(double{old}, -126)};
   for (std::size_t k = 0; k < depth; ++k) {
@@ -178,7 +178,7 @@ float added_in_13_bits(float old, const float* a, const float* b, std::size_t de
 
 }  // namespace
 
-TEST_CASE("ptx: wgmma adds products of 8-bit numbers behind 13 bits of fraction, bit by bit") {
+TEST_CASE("ptx: wgmma accumulates FP8 products with 13 fraction bits, bit by bit") {
   constexpr std::size_t kDepth = 32;
   std::mt19937 random(5);
   // Numbers of all sizes, so that terms are cut off in part and as a whole; and of one size.
@@ -211,7 +211,7 @@ TEST_CASE("ptx: wgmma adds products of 8-bit numbers behind 13 bits of fraction,
   }
 }
 
-TEST_CASE("ptx: wgmma loses what is 2^14 times smaller than a sum of products of 8-bit numbers") {
+TEST_CASE("ptx: wgmma loses terms that are 2^14 times smaller than an FP8 accumulator") {
   std::vector<float> a(64 * 32), b(16 * 32), d(64 * 16);
   for (std::size_t k = 0; k < 32; ++k) {
     b[k] = 1;

@@ -180,7 +180,7 @@ TEST_CASE("reference: im2col and col2im by hand, with each request") {
         std::vector<double>{10, 20, 30, 40});
 }
 
-TEST_CASE("reference: a matrix product by hand") {
+TEST_CASE("reference: a GEMM by hand") {
   const GemmProblem p = validated(GemmProblem{.M = 2, .N = 2, .K = 3});
   const auto c = reference(
       "gemm", p,

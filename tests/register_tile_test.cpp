@@ -24,7 +24,7 @@ std::vector<float> draw(std::mt19937& random, std::int64_t count) {
   return numbers;
 }
 
-/// Whether it adds the product of whole numbers to a tile, and touches nothing else.
+/// Whether it adds the product of integers to a tile, and accesses nothing else.
 /// @param add called with (a, row_step, b, columns, depth, sums)
 /// @param rows of a
 template <class Add>

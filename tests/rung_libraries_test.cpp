@@ -94,7 +94,7 @@ TEST_CASE("a library that is being built is waited for, and the observer is told
   CHECK(told == std::vector<std::string>{"cuda_naive/later", ""});
 }
 
-TEST_CASE("nobody waits when the build is done, and a failed build is said") {
+TEST_CASE("there is no wait after the build, and a failed build is reported") {
   const RunningBuild build;
   build.tell("failed");
   CHECK(why_missing("cuda_naive/failing", "convladder::failing").find("the build failed") !=

@@ -44,7 +44,7 @@ TEST_CASE("reference_at is reference(), element by element") {
   }
 }
 
-TEST_CASE("reference_at takes numbers of 16 bits, and adds them up exactly") {
+TEST_CASE("reference_at supports fp16 and bf16, and sums them exactly") {
   const GemmProblem gemm = validated(GemmProblem{.M = 2, .N = 3, .K = 40, .dtype = DType::bf16});
   const Arrays inputs = make_inputs(gemm_signature(gemm), Data::real, 1, 40);
   const std::int64_t places[] = {0, 1, 2, 3, 4, 5};

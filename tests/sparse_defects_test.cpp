@@ -111,7 +111,7 @@ SparseCase mirrored(SparseCase sites) {
   return sites;
 }
 
-/// Runs a rulebook's rung again and again on the same memory, which nobody clears in between.
+/// Runs a rulebook's rung repeatedly on the same memory, which is not cleared in between.
 class SameMemory {
  public:
   SameMemory(const AnyImplementation& code, Where where, const RulebookProblem& book)

@@ -101,7 +101,7 @@ std::vector<NamedSites> make_edge_cases() {
   cropped.stride = every_axis(2);
   cropped.pad = every_axis(3);
   add("outputs cut off by padding", random_case(cropped, 20, dice), kRows);
-  // Padding that differs at both ends: none, more and less behind the last site, also of an axis
+  // Padding that differs at both ends: none, more and less after the last site, also of an axis
   // alone; output extents follow.
   for (const SparseMode mode : {kStrided, kTransposed, kInverse}) {
     for (const auto& [before, after] : {std::pair{PerAxis{{2, 0}}, PerAxis{{0, 3}}},
@@ -116,7 +116,7 @@ std::vector<NamedSites> make_edge_cases() {
           before[0] == 2 ? Size::small : Size::full);
     }
   }
-  // Dilation over the stride and the other way round, with and without a common divisor.
+  // Dilation larger and smaller than the stride, with and without a common divisor.
   for (const auto& [stride, dilation] :
        {std::array{2, 2}, {2, 3}, {3, 2}, {4, 2}, {2, 4}, {3, 3}}) {
     for (const SparseMode mode : {kStrided, kTransposed, kInverse}) {

@@ -208,7 +208,7 @@ std::vector<Identity<SparseCase>> rulebook_identities(const Subject& f) {
       {"one pair a row and tap",
        {},
        [&f](const SparseCase& sites) { expect_injective(find(f, sites)); }},
-      {"no site is found in vain",
+      {"every site has a pair",
        {},
        [&f](const SparseCase& sites) { expect_all_used(find(f, sites)); }},
       {"opposite taps mirror each other", in_mode(SparseMode::subm),

@@ -139,7 +139,7 @@ TEST_CASE("max pooling: NaN goes on, the first one with all its bits") {
   CHECK(exceeds(2, 1));
 }
 
-TEST_CASE("max pooling: an output without candidates is 0, and nobody's") {
+TEST_CASE("max pooling: an output without candidates is 0, and has no argmax") {
   // Of x = 0 ... 4 a window of 1 with stride 3 holds 0 and 3; the way back has nothing for 1 and 4.
   const SparseCase sites = case_of(
       {.mode = SparseMode::inverse, .ndim = 1, .shape = {{5}}, .kernel = {{1}}, .stride = {{3}}},

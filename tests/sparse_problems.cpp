@@ -26,7 +26,7 @@ std::vector<NamedSites> layer_cases(const std::string& ladder) {
       {"wide", 60, 3, {64, 64}},
       {"wide", 50, 3, {32, 64}},
       {"wide, in four whole tiles", 40, 3, {128, 128}},
-      {"wide, behind the last whole tile", 40, 3, {36, 132}},
+      {"wide, after the last whole tile", 40, 3, {36, 132}},
       {"wide, misaligned", 50, 3, {40, 72}, 4},
       // More rows than the 1024 for which there are small tiles.
       {"many rows", 1030, 3, {8, 24}},

@@ -245,7 +245,7 @@ TEST_CASE("rows in fours, and each array alone begins elsewhere") {
   }
 }
 
-TEST_CASE("identities judge a rung of 16-bit numbers alone") {
+TEST_CASE("identities apply to rungs that support 16-bit types only") {
   const auto failures = [](const Rung& rung) {
     const CheckReport report =
         check_identities(ladder("sparse_conv"), rung, Where::cpu, {.seed = settings().seed});

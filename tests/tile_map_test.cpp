@@ -184,7 +184,7 @@ TEST_CASE("waves: a convolution with few tile columns reads a once for each supe
   CHECK(gigabytes(TileMap::identity4) == doctest::Approx(0.98).epsilon(0.02));
 }
 
-TEST_CASE("waves: nobody runs, nothing to run") {
+TEST_CASE("waves: no concurrent blocks, or nothing to run") {
   CHECK(simulate_waves({}, 4, {1, 1, 1}).empty());
   CHECK_THROWS_AS(simulate_waves({}, 0, {1, 1, 1}), BadInput);
 }

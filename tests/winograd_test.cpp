@@ -215,14 +215,14 @@ TEST_CASE("data leave room for F(4 x 4, 3 x 3), and only where it is taken") {
   conv.stride = {1, 1};
   conv.dtype = DType::f16;
   CHECK(exact_sum("conv2d", validated(conv)) == 64 * 9 + 1);
-  // Whole numbers but 0 are left, as long as plain sums of ones are exact.
+  // Integers other than 0 remain, as long as plain sums of ones are exact.
   conv.dtype = DType::f32;
   conv.C = 1 << 20;
   CHECK(exact_sum("conv2d", validated(conv)) == (1 << 24) - 3);
   CHECK(make_inputs(conv2d_signature(validated(Conv2dProblem{})), Data::integer, 1, (1 << 24) - 3)
             .contains("x"));
   conv.C = 1 << 21;
-  CHECK(exact_sum("conv2d", validated(conv)) == 9 * (1 << 21) + 1);  // too long for whole numbers
+  CHECK(exact_sum("conv2d", validated(conv)) == 9 * (1 << 21) + 1);  // too long for integers
 }
 
 TEST_SUITE_END();

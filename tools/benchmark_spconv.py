@@ -12,15 +12,16 @@ RUN.json, a file of `./ladder bench --json` of the same kind of GPU, as baseline
 Where there is no network, unpack the wheels of spconv-cu126, cumm-cu126, pccm, ccimport, pybind11, fire, termcolor,
 lark, portalocker, sympy, mpmath and ninja into one folder, and put that on PYTHONPATH.
 
-A time is the sum of the durations of all kernels, copies and fills of a call, as PyTorch's profiler has them: what
-spconv would take if the GPU never waited for the host. Beside it stands the median on the host's clock, from the
-call until the GPU is done, under the same name with ", host clock".
-- rulebook: get_indice_pairs() for pairs, in no order; get_indice_pairs_implicit_gemm() for tables, without what only
-  training needs. spconv numbers the outputs of a strided rulebook in no order, and checks no input.
-- sparse_conv: each of its algorithms after its own tuning, with the rulebook there already. bf16 is left out, which
-  spconv 2.3 does not know.
-- poolings and sparse_to_dense are left out.
-- the gradients: spconv computes both in one call, so that its time is a limit of either row, and no baseline.
+A time is the sum of the durations of all kernels, copies and fills of a call in PyTorch's profiler: the time if the
+GPU never waited for the host. The median on the host's clock, from the call until the GPU has finished, is listed
+under the same name with ", host clock".
+- rulebook: get_indice_pairs() for pairs, in no order; get_indice_pairs_implicit_gemm() for tables, without the data
+  that only training needs. spconv numbers the outputs of a strided rulebook in no order, and checks no input.
+- sparse_conv: each of its algorithms after its own tuning, with a given rulebook. bf16 is omitted, which spconv 2.3
+  does not support.
+- poolings and sparse_to_dense are omitted.
+- gradients: spconv computes both in one call, so its time is a limit for either row, and not a baseline.
+
 """
 
 import fnmatch
@@ -82,7 +83,7 @@ class Spconv:
         import spconv.constants
         import torch
 
-        # Before the first call: the tuner keeps what it has found without asking again.
+        # Before the first call: the tuner caches its results.
         spconv.constants.SPCONV_ALLOW_TF32 = tf32
         torch.backends.cuda.matmul.allow_tf32 = tf32
         import spconv.pytorch
@@ -134,7 +135,7 @@ class Spconv:
         """{name: (gpu, host)} of the form that the problem asks for."""
         form = problem["form"]
         if problem["mode"] not in ("subm", "strided"):
-            return {}  # an inverse convolution has no rulebook of its own there
+            return {}  # an inverse convolution has no rulebook of its own
         if form == "pairs":
             self.require_outputs(problem, len(self.pairs(problem)[0]))
             return {"spconv native": self.timer(lambda: self.pairs(problem))}
@@ -173,7 +174,7 @@ class Spconv:
         return calls
 
     def timed(self, calls):
-        """One algorithm's failure is its own."""
+        """The failure of one algorithm does not affect the others."""
         times = {}
         for name, call in calls.items():
             try:
@@ -243,7 +244,7 @@ def time_problems(folder, out, patterns):
             part = out.with_name(f"{out.name}.{tf32}")
             command = [sys.executable, __file__, "time", str(folder), str(part), *patterns]
             done = subprocess.run(command, env={**os.environ, "SPCONV_TF32": tf32})
-            # A part that broke off has what it had timed until then.
+            # A part that was aborted has the times measured until then.
             if done.returncode != 0:
                 print(f"benchmark_spconv.py: TF32={tf32} ended with {done.returncode}", file=sys.stderr)
             if part.exists():
@@ -261,7 +262,7 @@ def time_problems(folder, out, patterns):
 
 
 def add_times(times, run_file):
-    """Replaces all that spconv has in the run."""
+    """Replaces all spconv results in the run."""
     run = json.loads(run_file.read_text())
     if times["gpu"] != run["gpu"]:
         sys.exit(f"benchmark_spconv.py: spconv ran on {times['gpu']}, the rungs on {run['gpu']}")
@@ -271,7 +272,7 @@ def add_times(times, run_file):
     for row in run["rows"]:
         for kind in ("baselines", "limits"):
             row[kind] = {name: us for name, us in row[kind].items() if not name.startswith("spconv")}
-        # Its calls come one behind the other, as those of rungs do with a warm L2.
+        # Its calls are consecutive, like those of rungs with a warm L2.
         if row["l2"] != "warm":
             continue
         for name, us in by_row.get((row["ladder"], row["problem"], row["dtype"]), {}).items():

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""What the last builds took, part by part, from ninja's logs.
+"""The build times of the last builds, part by part, from ninja's logs.
 
     build_time.py build/cpu/.ninja_log [another log...]      (./ladder check build-time)
 
-ninja notes when each step began and ended. Where more steps ran at once than there are cores, each had
-its share of them: a step's CPU-seconds are the integral of min(1, cores / steps that run). That is an
-estimate; it counts other programs' work and waiting for the disk as the step's own.
+ninja records the start and end of each step. If more steps ran than there are cores, each had a share of them: a
+step's CPU-seconds are the integral of min(1, cores / running steps). This is an estimate; it attributes other
+programs' work and waiting for the disk to the step.
 
-For each rung it adds up what its file takes to compile and, from the costs that CTest keeps beside the
-log, what its tests took. The dearest rungs are printed. With CI set, a rung over its budget in build/cpu is
-a failure: exit status 1.
+For each rung it sums the compile time of its file and, from CTest's cost file beside the log, the time of its tests.
+The most expensive rungs are printed. With CI set, a rung over its budget in build/cpu is a failure: exit status 1.
+
 """
 import os
 import pathlib
@@ -17,7 +17,7 @@ import re
 import statistics
 import sys
 
-# The part of a step is the first whose expression matches the path of its output.
+# The part of a step is the first one whose expression matches the path of its output.
 PARTS = [
     ("planted bugs", r"planted_bugs/"),
     ("tests of cuda_on_cpu", r"cuda_on_cpu/tests/"),
@@ -33,7 +33,7 @@ PARTS = [
     ("docs", r"^docs"),
 ]
 
-# What a rung may cost each reader: some five times what the dearest of today takes on an idle machine, for machines differ.
+# The budget of a rung: about five times the most expensive rung on an idle machine, because machines differ.
 COMPILE_BUDGET = 30  # CPU-seconds of its file
 TEST_BUDGET = 60  # seconds of its tests, which CTest runs one per core
 BUDGETED_BUILD = "cpu"  # that of ./ladder test without a GPU; a sanitizer's build takes longer

@@ -1,5 +1,6 @@
-"""What the owner of each card gets: tables made from `needs` in the rung table (`./ladder list --json`) and from the models
-of cards in cuda_on_cpu/src/device_models.cpp."""
+"""Tables of the GPU models: made from `needs` in the rung table (`./ladder list --json`) and from the models in
+cuda_on_cpu/src/device_models.cpp.
+"""
 import pathlib
 import re
 
@@ -24,7 +25,7 @@ def runs_on(needs, capability):
 
 
 def card_table(rows):
-    """A row a card: how many rungs run there, and what the others need."""
+    """One row per card: how many rungs run there, and the requirements of the others."""
     cuda = [row for row in rows if row["backend"] == "cuda"]
     spine = [row for row in cuda if row["level"] == "spine"]
     lines = ["| card | architecture | CUDA rungs | of the spines | the others need |", "|---|---|---:|---:|---|"]
@@ -43,7 +44,7 @@ def card_table(rows):
 
 
 def ladder_card_table(rows):
-    """A row a ladder, a column a card: how many of its CUDA rungs run there."""
+    """One row per ladder, one column per card: how many of its CUDA rungs run there."""
     cards = list(models())
     lines = ["| ladder | " + " | ".join(model["card"] for model in cards) + " | all |", "|---|" + "---:|" * (len(cards) + 1)]
     ladders = {}
@@ -57,7 +58,7 @@ def ladder_card_table(rows):
 
 
 def limit_table():
-    """A row a card: what it has."""
+    """One row per card: its properties."""
     lines = ["| card | architecture | SMs | threads per SM | blocks per SM | shared memory per SM | per block | L2 cache |",
              "|---|---|---:|---:|---:|---:|---:|---:|"]
     for model in models():

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Which sources of rungs have changed since all of them passed a check that takes long.
+"""Lists the rung sources that have changed since all rungs passed a long check.
 
-    changed_rungs.py RECORD BUILD                  their paths without the suffix, a line each
-    changed_rungs.py RECORD BUILD --write BY       writes the record: all as they are passed, BY which compiler
-    changed_rungs.py RECORD BUILD --with FOLDER... [--write BY]   each of these folders as a rung more: their sources
+    changed_rungs.py RECORD BUILD                  prints their paths without the suffix, one per line
+    changed_rungs.py RECORD BUILD --write BY       writes the record: all rungs have passed, with compiler BY
+    changed_rungs.py RECORD BUILD --with FOLDER... [--write BY]   treats each of these folders as one more rung
 
-RECORD has the hash of each rung's sources when it passed: tests/verified_on_gpu.json, which the suite writes on a GPU,
-tests/sanitized.json, or tests/planted_bugs/found.json. BUILD is a build folder, which has the hashes as they are
-(provenance/source_hash.hpp: comments do not count, what a source includes does). So a check need not repeat what it has
-said of the same source; each night everything is asked again. Files of functions that are no rungs are not in the record
-of a GPU, so always among them.
+RECORD has the hash of each rung's sources when it passed: tests/verified_on_gpu.json, which the suite writes on a
+GPU, tests/sanitized.json, or tests/planted_bugs/found.json. BUILD is a build folder, which has the present hashes
+(provenance/source_hash.hpp: comments are excluded, included files are part of the hash). A check thus need not repeat
+its result for the same source; each night everything is checked again. Files of functions that are not rungs are not
+in the record of a GPU, and are therefore always listed.
+
 """
 import argparse
 import datetime

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Asks of the course what takes minutes, where something has changed since all of it held.
+"""Checks the course: the checks that take minutes run only if something has changed since all of them passed.
 
     check_course.py [--all] [--write BY]
 
-Handouts are proven, the attacks on the grader are tried, and a class of 12 is graded. tests/course.json has a digest of
-all that each proof, the attacks and the class depend on but the compiler: what is as it was then is not asked again. The
-class is that of the first assignment; with --all those of all assignments are graded, with solutions, skeletons and
-planted bugs, and everything is asked again. --write: if all holds, into tests/course.json, BY which compiler. Exit
-status: 0 all holds, 1 something does not.
+The checks are the proofs of the handouts, the attacks on the grader, and the grading of a class of 12.
+tests/course.json has a digest of everything that each of them depends on, except the compiler: unchanged ones are
+skipped. The class is that of the first assignment; with --all, classes of all assignments are graded, with solutions,
+skeletons and planted bugs, and nothing is skipped. --write: if all checks pass, records this in tests/course.json,
+with compiler BY. Exit status: 0 all checks pass, 1 a check fails.
+
 """
 import argparse
 import datetime
@@ -33,22 +34,23 @@ SKIPPED = 77
 
 
 def what_proves(name):
-    """All that the proof of an assignment depends on; instead of a1_loops' right answers, what they are computed by."""
+    """Everything that the proof of an assignment depends on; instead of a1_loops' reference results, the sources that
+    compute them."""
     def program(cases, closure):
         return golden.digest(golden.files_of(closure)).encode()
     return proof.what_proves(tree.Handout(assignments.read(name), answers=program))
 
 
 def contents(*places):
-    """path: bytes, of files and of all below folders."""
+    """path: bytes, for files and for all files below folders."""
     files = [file for place in places for file in ([ROOT / place] if (ROOT / place).is_file() else sorted((ROOT / place).rglob("*")))]
     return {file.relative_to(ROOT).as_posix(): file.read_bytes() for file in files if file.is_file() and file.suffix != ".pyc"}
 
 
 def digests():
-    """name of what is asked: digest of what it depends on."""
+    """name of the check: digest of everything that it depends on."""
     proofs = {name: what_proves(name) for name in assignments.names()}
-    # What is attacked or graded, by what, and what is compared.
+    # The attacked or graded files, the grader, and the expected results.
     attacks = proofs[ATTACKED] | contents("course/grader", "course/attacks", "oracle", "tests/command/test_attacks.py",
                                           *(f"tools/grade/{name}" for name in predictions.TRIES))
     of_class = proofs[FIRST] | contents("course", "oracle", "tools/grade", "tools/handout",

@@ -1,26 +1,31 @@
 #!/usr/bin/env python3
-"""Checks what no compiler checks: that files agree with one another.
+"""Checks the consistency of files, which no compiler checks.
 
-    check_files.py [--fix] CONVLADDER      CONVLADDER is the program, which knows the rung table
+    check_files.py [--fix] CONVLADDER      CONVLADDER is the program that contains the rung table
 
 - text files end with a newline and have no tabs, trailing blanks or carriage returns;
-- no source and no page of a ladder says TODO, as skeletons do;
-- links in Markdown files lead somewhere;
+- no source and no page of a ladder contains TODO, which skeletons do;
+- links in Markdown files have existing targets;
 - notebooks are committed without outputs;
-- every rung's file stands in the table, and its header has the agreed parts, is short, names files that exist, and
-  says what comes before and after as the table does (--fix writes that);
-- a step keeps most lines of the rung before it (tools/likeness.py, which is printed); one that does not is a branch;
-- a rung's file and a rung's header are short, and the simplest kernel needs little of core;
-- a CUDA rung's header predicts numbers (`@expect`), and they are those that were counted of its present source,
-  and not all of them as true of the rung before it (tools/inspect/expect.py);
-- what the microscope counts of a rung is what a profiler has counted, or benchmarks/counters/differences.json says why
-  not (tools/inspect/counter_differences.py), and what it says of planted bugs was said of them as they are now
+- every rung's file is in the table; its header has the required parts and at most 25 lines, refers to existing files,
+  and
+  names the rungs before and after it in the table (--fix writes these lines);
+- a step of a spine keeps most lines of the previous rung (tools/likeness.py, which is printed); otherwise it is a
+  branch;
+- the files of rungs are short, and the simplest kernel includes little of core;
+- a CUDA rung's header predicts numbers (`@expect`) that agree with the counts for its present source and do not all
+  hold
+  for the previous rung (tools/inspect/expect.py);
+- the microscope's counts of a rung agree with a profiler's, or benchmarks/counters/differences.json gives the reason
+  (tools/inspect/counter_differences.py), and the recorded races of planted bugs are up to date
   (tools/inspect/planted_races.py);
-- no time that was measured is typed into a rung's file or into its notebook (docs/ladders/LADDER/RUNG.md), whose
-  numbers come from the newest committed run;
-- README.md's tables of ladders and of cards are the rung table's, as those of docs/cards.md; and its chart of times the newest committed run's (--fix
-  writes them);
-- CITATION.cff is complete, and its version is CMakeLists.txt's and CHANGELOG.md's.
+- no measured time is typed into a rung's file or its notebook (docs/ladders/LADDER/RUNG.md); times come from the
+  newest
+  committed run;
+- the generated tables in README.md and docs/cards.md and the chart of times are up to date (--fix writes them);
+- comments, messages and pages use the standard terms (tools/check_style.py; CONTRIBUTING.md, "How we write");
+- CITATION.cff is complete, and its version is that of CMakeLists.txt and CHANGELOG.md.
+
 """
 
 import json
@@ -39,6 +44,7 @@ sys.dont_write_bytecode = True
 import benchmark_pictures  # noqa: E402
 import benchmark_run  # noqa: E402
 import cards  # noqa: E402
+import check_style  # noqa: E402
 import counter_differences  # noqa: E402
 import expect  # noqa: E402
 import likeness  # noqa: E402
@@ -49,15 +55,15 @@ from spine_tables import by_ladder, groups, part_of, problem_of, spine_table  # 
 IMPLEMENTATIONS = ("cpu_reference", "cuda_naive", "cuda_optimized")
 BINARY = {".png", ".npy", ".svg"}
 NOT_OURS = {"build", "out", "__pycache__"}
-LONGEST_HEADER = 30  # lines of a rung's header, without @expect
+LONGEST_HEADER = {"cpu_reference": 25, "cuda_naive": 25, "cuda_optimized": 30}  # lines of a rung's header, without @expect
 LONGEST_LINE = 100
 LONGEST_RUNG = 310  # lines of a rung's file, without #include and @expect
 LONGEST_SHARED_HEADER = 250  # lines of a header beside rungs
-LEAST_LIKENESS = 0.5  # of a step to the rung before it
-README_SPINES = ("conv2d", "gemm")  # whose steps README.md shows with their times
+LEAST_LIKENESS = 0.5  # of a step relative to the previous rung
+README_SPINES = ("conv2d", "gemm")  # spines whose times README.md shows
 LARGE_STEPS = ROOT / "tools/large_steps.txt"
 SIMPLEST_KERNEL = "cuda_naive/conv2d/direct.cu"
-MOST_CORE_HEADERS, MOST_CORE_LINES = 6, 500  # that it includes, directly or through others
+MOST_CORE_HEADERS, MOST_CORE_LINES = 6, 500  # limits for its includes, directly or through others
 TYPED_TIME = re.compile(r"\d\s?(us|ms|ns|microseconds?|milliseconds?)\b")
 
 problems = []
@@ -69,7 +75,7 @@ def problem(path, line, says):
 
 
 def our_files():
-    """What git knows or would add; outside of a repository, what is neither hidden nor built."""
+    """The files that git tracks or would add; outside of a repository, files that are neither hidden nor built."""
     command = ["git", "-C", ROOT, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     try:
         listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split("\0")
@@ -94,21 +100,21 @@ def check_text(path, text):
 
 
 def check_todo(path, text):
-    """Skeletons of rungs and ladders say TODO where somebody has to write."""
+    """TODO marks the places of a skeleton that must be written."""
     if path.suffix in (".cpp", ".hpp", ".cu", ".cuh") or path.parent == ROOT / "docs" / "ladders":
         for number, line in enumerate(text.split("\n"), 1):
             if re.search(r"\bTODO\b", line):
-                problem(path, number, "still says TODO")
+                problem(path, number, "contains TODO")
 
 
 def check_comments(path, text):
-    """Doxygen reads a line that begins with a number and a point as an item of a list."""
+    """Doxygen interprets a line that begins with a number and a point as a list item."""
     before = ""
     for number, line in enumerate(text.split("\n"), 1):
         comment = re.match(r"\s*///<? ?(.*)", line)
         prose = comment.group(1) if comment else ""
         if re.match(r"\d+[.)] ", prose) and before.strip() and not before.startswith((" ", "-")) and not re.match(r"\d+[.)] ", before):
-            problem(path, number, "a line of prose begins as an item of a list does")
+            problem(path, number, "a line of prose looks like a list item")
         before = prose
 
 
@@ -122,7 +128,7 @@ def check_links(path, text):
         drawn = (ROOT / "docs") in path.parents and target.endswith(".svg")
         places = [path.parent / target, ROOT / "docs" / "pictures" / target]
         if not drawn and not any(place.exists() for place in places):
-            problem(path, 0, f"the link to {target} leads nowhere")
+            problem(path, 0, f"the link target {target} does not exist")
 
 
 def check_notebook(path, text):
@@ -174,7 +180,7 @@ def header_of(path):
 
 
 def neighbours(row, rows):
-    """The lines of a header that say what comes before and after."""
+    """The lines of a header that name the previous and the following rungs."""
     folder = row["source"].rsplit("/", 1)[0]
     ladder_folder = "/".join(row["source"].split("/")[:2])
 
@@ -199,7 +205,7 @@ def neighbours(row, rows):
 
 def check_neighbours(path, row, rows, fix):
     header = header_of(path)
-    begin = header.index("") if "" in header else len(header)  # behind @file and @brief
+    begin = header.index("") if "" in header else len(header)  # after @file and @brief
     rest, ours = [], False
     for line in header[begin + 1:]:
         ours = bool(re.match(r"- (Before|After):", line)) or (ours and line.startswith("  "))
@@ -211,7 +217,7 @@ def check_neighbours(path, row, rows, fix):
     if wanted == header:
         return
     if not fix:
-        problem(path, 0, "the header's lines Before and After are not those of the table: run ./ladder format")
+        problem(path, 0, "the header's lines Before and After differ from the table: run ./ladder format")
         return
     text = path.read_text().splitlines()[len(header):]
     path.write_text("\n".join([*(f"/// {line}".rstrip() for line in wanted), *text]) + "\n")
@@ -223,7 +229,7 @@ def entries_of(path):
 
 
 def check_steps(rows):
-    """Prints the likeness of each step. From C++ to CUDA it is a translation, which has few lines in common."""
+    """Prints the likeness of each step. A step from C++ to CUDA is a translation, which has few lines in common."""
     sources = {row["rung"]: row["source"] for row in rows}
     large = entries_of(LARGE_STEPS)
     small = set(large)
@@ -234,14 +240,14 @@ def check_steps(rows):
             continue
         small.discard(row["rung"])
         if row["rung"] not in large:
-            problem(ROOT / row["source"], 0, f"a step whose likeness to {row['previous']} is {alike:.2f}: at least "
-                                             f"{LEAST_LIKENESS}, unless {LARGE_STEPS.name} says why")
+            problem(ROOT / row["source"], 0, f"the likeness of this step to {row['previous']} is {alike:.2f}, which is less than "
+                                             f"{LEAST_LIKENESS}; give the reason in {LARGE_STEPS.name}")
     for rung in sorted(small):
-        problem(LARGE_STEPS, 0, f"{rung} is no step of few lines in common: the entry can go")
+        problem(LARGE_STEPS, 0, f"{rung} is not a step with low likeness: remove the entry")
 
 
 def check_lengths(rows):
-    """Of rungs and their headers, but for those whose page (docs/ladders/LADDER/RUNG.md) says why they are long."""
+    """Checks the lengths of rungs and their headers; tools/long_files.txt lists exceptions with reasons."""
     allowed = entries_of(ROOT / "tools/long_files.txt")
     shared = [str(path.relative_to(ROOT)) for top in IMPLEMENTATIONS for path in (ROOT / top).rglob("*.cuh")]
     for path in sorted(set(row["source"] for row in rows) | set(shared)):
@@ -249,22 +255,22 @@ def check_lengths(rows):
                     for line in (ROOT / path).read_text().split("\n")[:-1])
         most = LONGEST_SHARED_HEADER if path.endswith(".cuh") else LONGEST_RUNG
         if lines > most and path not in allowed:
-            problem(ROOT / path, 0, f"has {lines} lines; there may be {most}, unless tools/long_files.txt says why")
+            problem(ROOT / path, 0, f"has {lines} lines; the limit is {most}, unless tools/long_files.txt gives a reason")
         if lines <= most and path in allowed:
-            problem(ROOT / "tools/long_files.txt", 0, f"{path} has {lines} lines by now: the entry can go")
+            problem(ROOT / "tools/long_files.txt", 0, f"{path} has only {lines} lines: remove the entry")
     for path in allowed:
         if not (ROOT / path).exists():
             problem(ROOT / "tools/long_files.txt", 0, f"{path} does not exist")
     headers = [path for path in likeness.headers_of(SIMPLEST_KERNEL, pattern=likeness.ANY_INCLUDE) if path.startswith("core/")]
     lines = sum((ROOT / path).read_text().count("\n") for path in headers)
     if len(headers) > MOST_CORE_HEADERS or lines > MOST_CORE_LINES:
-        problem(ROOT / SIMPLEST_KERNEL, 0, f"includes {len(headers)} headers of core with {lines} lines; there may be "
-                                           f"{MOST_CORE_HEADERS} with {MOST_CORE_LINES}")
+        problem(ROOT / SIMPLEST_KERNEL, 0, f"includes {len(headers)} headers of core with {lines} lines; the limits are "
+                                           f"{MOST_CORE_HEADERS} headers and {MOST_CORE_LINES} lines")
 
 
 def check_times(path):
-    """No time that was measured is typed. What is expected may be: in a header's **Expect.**, and in a notebook under a
-    heading that says "predict"."""
+    """No measured time is typed. Predicted times are allowed in a header's **Expect.**, and in a notebook under a
+    heading with "predict"."""
     expected = False
     markdown = path.suffix == ".md"
     for number, line in enumerate(path.read_text().splitlines(), 1):
@@ -278,9 +284,9 @@ def check_times(path):
             expected = False
         comment = line if markdown else line.split("//", 1)[1]
         if TYPED_TIME.search(comment) and not expected:
-            problem(path, number, "a typed time: say it in words, or take it from the run ({{time PROBLEM}} in docs/ladders)")
+            problem(path, number, "a typed time: describe it in words, or take it from the run ({{time PROBLEM}} in docs/ladders)")
         if re.search(r"\bMeasured\b|\(M\)", comment) and not markdown:
-            problem(path, number, "what was measured does not stand in a rung's file")
+            problem(path, number, "a measured value in a rung's file: measurements are shown by the generated pages")
 
 
 def check_rung_header(path):
@@ -288,8 +294,9 @@ def check_rung_header(path):
     if f"@file {path.name}" not in header:
         problem(path, 0, f"the header does not begin with @file {path.name}")
     prose = sum(not expect.STARTS.match(line) for line in header)
-    if prose > LONGEST_HEADER:
-        problem(path, 0, f"the header has {prose} lines; there may be {LONGEST_HEADER}")
+    longest = LONGEST_HEADER[path.relative_to(ROOT).parts[0]]
+    if prose > longest:
+        problem(path, 0, f"the header has {prose} lines; the limit is {longest}")
     text = "\n".join(header)
     for part in ("@brief", "**The idea.**", "**Expect.**", *(("**Costs.**", "**Try.**") if path.suffix == ".cu" else ())):
         if part not in text:
@@ -298,7 +305,7 @@ def check_rung_header(path):
         if not re.match(r"- [A-Z][\w ]*:", line):
             continue
         for name in re.findall(r"[\w/]+\.(?:cuh?|[ch]pp)\b|[\w]+/[\w/]*/(?=[\s,)])", line):
-            ladder_folder = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])  # names begin there, or beside the file
+            ladder_folder = ROOT.joinpath(*path.relative_to(ROOT).parts[:2])  # names are relative to it, or to the file's folder
             if not any((folder / name).exists() for folder in (ROOT, path.parent, ladder_folder)):
                 problem(path, number, f"the header names {name}, which does not exist")
 
@@ -309,7 +316,7 @@ def source_link(row):
 
 
 def ladder_table(rows):
-    """README.md's table: a row a ladder."""
+    """README.md's table: one row per ladder."""
     lines = ["| ladder | computes | spine | other rungs | from | to |", "|---|---|---:|---:|---|---|"]
     for ladder, rungs in by_ladder(rows).items():
         spine = [rung for rung in rungs if rung["level"] == "spine"]
@@ -320,7 +327,7 @@ def ladder_table(rows):
 
 
 def spine_tables_of(rows, hashes, run):
-    """README.md's tables of what each step gains, of the spines in README_SPINES."""
+    """README.md's tables of the gain of each step, for the spines in README_SPINES."""
     def is_stale(timed):
         return hashes.get(sources.get(timed["rung"])) != timed["source_hash"]
 
@@ -341,7 +348,7 @@ def with_made(path, made):
     for name, text in made.items():
         marked = re.compile(rf"(<!-- {name}: made by [^>]*-->\n).*?(<!-- end -->)", re.DOTALL)
         if not marked.search(fresh):
-            problem(path, 0, f"the markers of {name} are gone")
+            problem(path, 0, f"the markers of {name} are missing")
         fresh = marked.sub(lambda found: found.group(1) + text + found.group(2), fresh)
     return fresh
 
@@ -365,7 +372,7 @@ def check_readme(rows, hashes, fix):
 
 
 def reading_order(rungs):
-    """cuda_optimized/LADDER/README.md: all rungs of the ladder in the order of reading, each with its file and its idea."""
+    """cuda_optimized/LADDER/README.md: all rungs of the ladder in reading order, each with its file and its summary."""
     ladder = rungs[0]["ladder"]
     lines = [f"# {ladder}", "", f"{rungs[0]['computes'][0].upper()}{rungs[0]['computes'][1:]}. Read the numbered rungs of the spine in their order;"
              f" the [page of the ladder](../../docs/ladders/{ladder}.md) has the mathematics.", "",
@@ -385,13 +392,13 @@ def reading_order(rungs):
 
 
 def link_from(folder, source):
-    """A Markdown link to a source, for a page in `folder`, which names it as briefly as the page's readers can."""
+    """A Markdown link to a source, as short as possible for a page in `folder`."""
     target = os.path.relpath(source, folder)
     return f"[{target if not target.startswith('..') else source}]({target})"
 
 
 def advanced_order(ladder, rungs):
-    """README.md of a folder that has advanced rungs alone: what to read before them, and in which order to read them."""
+    """README.md of a folder with advanced rungs only: their prerequisites and reading order."""
     folder = rungs[0]["rung"].rpartition("/")[0]
     sources = {row["rung"]: row["source"] for row in rungs}
     lines = [f"# {ladder}, {rungs[0]['family']}", "", f"Refinements for GPUs with {rungs[0]['needs']}. Each line names the rung to read before.", "",
@@ -414,7 +421,7 @@ def check_reading_orders(rows, fix):
 
 
 def check_made(path, fresh, fix):
-    """A file that a program has made must be as it would make it now."""
+    """A generated file must be up to date."""
     if path.exists() and path.read_text() == fresh:
         return
     if fix:
@@ -463,6 +470,7 @@ def main(arguments):
     problems.extend(counter_differences.problems_of_record())
     check_readme(rows, hashes, fix)
     check_reading_orders(rows, fix)
+    problems.extend(check_style.problems(rows))
     check_versions()
     for line in problems:
         print(line, file=sys.stderr)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Opens each page that has formulas in a browser without a window, and looks for formulas that KaTeX did not render.
+"""Opens each page with formulas in a headless browser, and reports formulas that KaTeX did not render.
 
     check_formulas.py HTML      the folder of the pages that ./ladder docs wrote
 
-Prints what went wrong as PAGE: WHAT; the status is 1 if something did. Without Chromium it says that it skips.
+Prints errors as PAGE: WHAT; the status is 1 if there is one. Without Chromium it reports that it skips.
+
 """
 import html
 import pathlib
@@ -28,7 +29,7 @@ def main():
     if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
         print("usage: check_formulas.py HTML, a folder", file=sys.stderr)
         return 2
-    browser = browser_for("formulas are not looked at")
+    browser = browser_for("formulas are not checked")
     if browser is None:
         return 0
     pages = [page for page in sorted(pathlib.Path(sys.argv[1]).resolve().glob("*.html")) if "katex.min.js" in page.read_text(errors="replace")]
@@ -38,7 +39,7 @@ def main():
             for what in problems_of(browser, page, folder):
                 print(f"{page.name}: {what}")
                 wrong += 1
-    print(f"{len(pages)} pages with formulas, {wrong} things went wrong")
+    print(f"{len(pages)} pages with formulas, {wrong} errors")
     return 1 if wrong or not pages else 0
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a visitor would stumble over on the built pages.
+"""Checks the built pages: links, names in programs, headings, texts of pictures, labels of charts, contrast, sizes.
 
     check_site.py HTML      the folder that ./ladder docs wrote
 
@@ -10,6 +10,7 @@ is at most three clicks away from the main page. Pages and the site are not too 
 
 Prints each finding as PAGE: WHAT, and how many pages and links there are. The status is 1 if there is a finding. Links to other
 sites are counted, and not followed.
+
 """
 import collections
 import html.parser
@@ -229,7 +230,7 @@ def findings_of(site):
             target = posixpath.normpath(folder / path) if path else name
             anchor = urllib.parse.unquote(url.fragment)
             if target not in files:
-                findings.append((name, f"a link to {link}, which is not there"))
+                findings.append((name, f"a link to {link}, which does not exist"))
             elif anchor and target in pages and anchor not in pages[target].anchors:
                 findings.append((name, f"a link to {link}: {target} has no such anchor"))
     texts = texts_of_run()

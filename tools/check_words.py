@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Whether a reader who knows C++ and no CUDA, on the path "A weekend", meets a word that nobody explains.
+"""Checks that the pages on the path "A weekend" explain every word that a C++ programmer without CUDA knowledge may
+not know.
 
     check_words.py HTML             the folder that ./ladder docs wrote
-    check_words.py HTML --unknown   all such words, one a line, for a look at them
+    check_words.py HTML --unknown   prints all unknown words, one per line
 
-Every word of these pages' prose is either in the glossary or in docs/plain_words.txt, which has what a programmer knows
-without a glossary, and names of people, programs and rungs. Code, and what is folded, is left out, and so are the ladders' own pages,
-which also tell what the path does not reach. Prints each other word
-as PAGE: WORD; the status is 1 if there is one. A new word of the trade belongs into docs/glossary.md, with what it means.
+Every word of these pages' prose must be in the glossary or in docs/plain_words.txt, which lists words that a
+programmer knows, and names of people, programs and rungs. Code, folded text and the ladders' own pages are excluded. Prints each other
+word as PAGE: WORD; the status is 1 if there is one. A new technical term belongs in docs/glossary.md with its
+meaning.
 """
 import html
 import json
@@ -48,7 +49,7 @@ def words(text):
 
 
 def stems(word):
-    """The word, and what it may be a form of."""
+    """The word, and the words of which it may be a form."""
     word = re.sub(r"'s?$", "", word)
     yield word
     for ending, instead in (("s", ""), ("es", ""), ("ies", "y"), ("d", ""), ("ed", ""), ("ied", "y"), ("ing", ""), ("ing", "e"),
@@ -69,7 +70,7 @@ def known_words(site):
 
 
 def unknown(site):
-    """(page, word) of each word that is not known, once a page."""
+    """(page, word) of each unknown word, once per page."""
     known = known_words(site)
     for name in pages_of_path(site):
         seen = set()
@@ -87,7 +88,7 @@ def main():
     else:
         for page, word in found:
             print(f"{page}: {word}: neither in docs/glossary.md nor in docs/plain_words.txt")
-        print(f"{len(pages_of_path(site))} pages of the path to be read, {len(found)} words that nobody explains")
+        print(f"{len(pages_of_path(site))} pages of the path, {len(found)} words without an explanation")
     return 1 if found else 0
 
 

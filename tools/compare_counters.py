@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Holds the microscope's counts against the newest profile in benchmarks/counters/.
+"""Compares the microscope's counts with the newest profile in benchmarks/counters/.
 
     compare_counters.py BUILD [--microbenchmarks | --rung GLOB...]
 
@@ -8,6 +8,7 @@ profiled (ten minutes on two cores), and writes both numbers side by side to ben
 those that differ to differences.json beside it, where each needs a cause (counter_differences.py). How many agree is
 printed for all rungs, also without joining (docs/microscope.md), and for those of the course's assignments. With --rung, only these rungs are counted again; what was counted of each is kept in BUILD/inspect/RUNG/counted.json. With
 --microbenchmarks nothing is written. Exit status 1 if a microbenchmark differs, or a cause is missing.
+
 """
 import argparse
 import concurrent.futures
@@ -27,13 +28,12 @@ import prepare  # noqa: E402
 from counter_differences import COMPARISON, FOLDER  # noqa: E402
 from measure_counters import base_name  # noqa: E402
 
-# What both count: names of the microscope's counts whose sum it is, and of the profiler's (measure_counters.py).
-# Of shared memory the microscope's are those that are left when neighbours are joined.
-# A profiler counts the sectors of asynchronous copies among those of loads, and has a name of its own for ldmatrix;
-# "theoretical" is what it derives from addresses alone, without waiting for others. A copy whose lanes all fill in
-# zeros asks nothing of global memory, but is an instruction: so copies are counted where they go to.
-# A barrier of the grid is an atomic addition of each block. Tensor cores that read their factors themselves (wgmma)
-# take 128 bytes a turn.
+# The counters that both provide: names of the microscope's counts whose sum it is, and of the profiler's
+# (measure_counters.py). For shared memory the microscope's counts are those after merging adjacent accesses. A
+# profiler counts the sectors of asynchronous copies as loads, and has a separate name for ldmatrix; "theoretical" is
+# derived by it from addresses alone. A copy whose lanes all fill in zeros does not access global memory, but is an
+# instruction, so copies are counted at their destination. A barrier of the grid is an atomic addition per block.
+# Tensor cores that read their operands directly (wgmma) take one wavefront per 128 bytes.
 SHARED = ("shared.load.", "shared.store.", "shared.async.")
 COUNTERS = {
     "global loads": (["global.load.requests"], ["global.load.requests"]),
@@ -47,10 +47,10 @@ COUNTERS = {
     "turns of shared memory": ([*(space + "wavefronts" for space in SHARED), "factors"], ["theoretical.shared.wavefronts"]),
     "turns without conflicts": ([*(space + "ideal" for space in SHARED), "factors"], ["theoretical.shared.wavefronts_ideal"]),
 }
-# A rung may suit its launches to the device: the emulated one gets as many multiprocessors as the profiled one.
+# A rung may adapt its launches to the device: the emulated device gets as many multiprocessors as the profiled one.
 MULTIPROCESSORS = {"NVIDIA H100 80GB HBM3": 132, "NVIDIA H200": 132}
-# Bytes a lane of the widest load, store or asynchronous copy. What is wider is TMA's, whose requests these
-# counters of a profiler have not.
+# Bytes per lane of the widest load, store or asynchronous copy. Wider accesses are TMA's, whose requests these
+# counters do not include.
 WIDEST = 16
 BYTES_A_TURN = 128  # of the 32 banks
 AS_WRITTEN = "as written: "  # before the names of counts
@@ -77,7 +77,7 @@ def of_kernel(kernel):
 
 
 def add_counts(counts, space, operation, counters, scale):
-    """Adds what is left when neighbours are joined, and under AS_WRITTEN, what is written."""
+    """Adds the counts after merging adjacent accesses and, under AS_WRITTEN, those of the source."""
     for prefix, numbers in (("", counters.get("joined") or counters), (AS_WRITTEN, counters)):
         of_site = {counter: numbers[counter] for counter in ("requests", "sectors", "wavefronts", "excess")
                    if numbers.get(counter) is not None}
@@ -114,7 +114,7 @@ def inspected(build, rung, options, multiprocessors):
 
 
 def pairs_of(ours, theirs):
-    """Both numbers of each counter of which either saw anything."""
+    """Both numbers of each counter for which either is not 0."""
     pairs = {}
     for counter, (our_names, their_names) in COUNTERS.items():
         pair = [sum(ours.get(name, 0) for name in our_names), sum(theirs.get(name, 0) for name in their_names)]
@@ -124,7 +124,7 @@ def pairs_of(ours, theirs):
 
 
 def as_written_of(ours, pairs):
-    """{counter: number} of those in which some are joined: as many as are written."""
+    """{counter: number} of the counters that merging changes, as in the source."""
     written = {counter: sum(ours.get(AS_WRITTEN + name, ours.get(name, 0)) for name in COUNTERS[counter][0]) for counter in pairs}
     return {counter: number for counter, number in written.items() if number != pairs[counter][0]}
 
@@ -157,7 +157,7 @@ def of_rungs(build, runs, multiprocessors):
 
 
 def compare_rungs(build, profile, record, micro, globs):
-    """Counts rungs, writes the comparison and what differs in it. @return whether each difference has a cause"""
+    """Counts rungs, writes the comparison and the differences. @return whether each difference has a cause"""
     runs = [run for run in record["runs"] if "rung" in run]
     old = json.loads(COMPARISON.read_text())["rungs"] if globs else {}
     wanted = [run for run in runs if not globs or any(fnmatch.fnmatchcase(run["rung"], glob) for glob in globs)]

@@ -1,5 +1,5 @@
-# What bash completes after `ladder` or `./ladder`, in a clone of ConvLadder:  source <(./ladder completion)
-# Names are those of folders and files, so nothing need be built.
+# bash completion of `ladder` and `./ladder` in a clone of ConvLadder:  source <(./ladder completion) Names are those
+# of folders and files, so nothing needs to be built.
 
 _convladder_rungs() {  # ROOT FOLDER...: names of rungs below these folders
   local root=$1

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Uses the pages on which kernels can be watched as a reader does, in a browser without a window: step, back, play, other
-warps and blocks, jumps from the source and the timeline, the keyboard, a link to a moment.
+"""Operates the pages of the kernel players in a headless browser: step, back, play, other warps and blocks, jumps
+from the source and the timeline, the keyboard, a link to a moment.
 
     drive_players.py PLAYERS      the folder of the pages that ./ladder docs wrote
 
-Prints what went wrong as PAGE: WHAT; the status is 1 if something did. Without Chromium it says that it skips.
+Prints errors as PAGE: WHAT; the status is 1 if there is one. Without Chromium it reports that it skips.
+
 """
 import html
 import json
@@ -44,7 +45,7 @@ def driven(browser, page, folder):
     done = opened(browser, folder, f"{copy.as_uri()}#request-3", "--window-size=1300,900", "--virtual-time-budget=20000")
     told = re.search(r'<pre id="driven">(.*?)</pre>', done.stdout, re.S)
     if not told:
-        return ["its script did not come to its end: " + " ".join(done.stderr.split()[-40:])]
+        return ["its script did not finish: " + " ".join(done.stderr.split()[-40:])]
     return json.loads(html.unescape(told.group(1)))
 
 
@@ -52,7 +53,7 @@ def main():
     if len(sys.argv) != 2 or not pathlib.Path(sys.argv[1]).is_dir():
         print("usage: drive_players.py PLAYERS, a folder", file=sys.stderr)
         return 2
-    browser = browser_for("the players' script is not tried")
+    browser = browser_for("the players' script is not tested")
     if browser is None:
         return 0
     pages, wrong = sorted(pathlib.Path(sys.argv[1]).glob("*.html")), 0
@@ -61,7 +62,7 @@ def main():
             for what in driven(browser, page, folder):
                 print(f"{page.name}: {what}")
                 wrong += 1
-    print(f"{len(pages)} players were used in {pathlib.Path(browser).name}, {wrong} things went wrong")
+    print(f"{len(pages)} players were operated in {pathlib.Path(browser).name}, {wrong} errors")
     return 1 if wrong or not pages else 0
 
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How alike a rung is to the one before it: of a step, a reader should know most lines.
+"""The likeness of a rung to the previous one: in a step, a reader should know most lines.
 
     likeness.py TABLE.json [LADDER]      TABLE.json is what `convladder list --json` writes
 
-Likeness is 2 * (lines in common, in order) / (lines of both), from 0 to 1. Comments and blank lines do not count. A
-rung's own headers (those beside rungs, not core's) count where only one of the two includes them: a loop that moved
-to a header is not known to who reads the step.
+Likeness is 2 * (common lines, in order) / (lines of both), from 0 to 1. Comments and blank lines are excluded. A
+rung's own headers (those in the rungs' folders, not in core) count if only one of the two includes them: a loop that
+was moved to a header is new to a reader of the step.
+
 """
 
 import difflib

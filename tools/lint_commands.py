@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The commands of a build, as clang-tidy can follow them.
+"""The compile commands of a build in a form that clang-tidy can use.
 
     lint_commands.py BUILD        writes BUILD/lint/compile_commands.json
 
 clang cannot read the precompiled headers of g++, and several files that CMake has made one unit of have no command
 of their own: here each gets that of its unit, without precompiled headers.
+
 """
 import json
 import pathlib

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Which rungs' machine code a change has left as it was, so that what was measured on a GPU still holds.
+"""Determines which rungs' machine code is unchanged by a change, so that GPU measurements remain valid.
 
     machine_code.py digest BUILD [CUOBJDUMP] > CODE.json     of all rungs of a build with nvcc
     machine_code.py carry OLD.json NEW.json RECORD...        writes the new hash of each rung that is measured as OLD
@@ -12,6 +12,7 @@ stale, and changes no instruction. The two builds must be of the same toolkit, f
 make up from a file's place and text, the names of anonymous namespaces, does not count.
 
 CUOBJDUMP is that of the CUDA toolkit (CUDA Binary Utilities, "cuobjdump"); without one, the first on PATH.
+
 """
 import argparse
 import datetime

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Writes the skeleton of a new rung: a copy of the one before it, to be changed.
+"""Writes the skeleton of a new rung: a copy of the previous rung, for editing.
 
     new_rung.py LADDER NAME --after RUNG      (./ladder new-rung ...)
 
-RUNG is a rung of the ladder, cuda_optimized/gemm/tiled or just tiled where one rung is called so. The new file lies
-beside it; after a rung of cuda_naive, in cuda_optimized. It is a copy with a header to be filled in, so that it compiles
-and gives right results from the first minute on, and the difference to its neighbour is what you change. A row of the
-ladder's table names it, and the ladder's header declares it. `./ladder check files` fails until nothing in it says TODO.
+RUNG is a rung of the ladder, cuda_optimized/gemm/tiled or just tiled if that is unique. The new file is in the same
+folder; after a rung of cuda_naive, in cuda_optimized. It is a copy with an empty header, so that it compiles and
+gives correct results from the beginning, and the difference to its neighbour is what you change. A row of the
+ladder's table names it, and the ladder's header declares it. `./ladder check files` fails until it contains no TODO.
+
 """
 import argparse
 import pathlib

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Which lines and branches of the rungs the suite reaches, and whether the others are named with a reason.
+"""Determines which lines and branches of the rungs the suite reaches, and whether the others are listed with a
+reason.
 
     rung_coverage.py BUILD LLVM_PROFDATA LLVM_COV      (./ladder check coverage)
 
@@ -11,6 +12,7 @@ A line is reached if it ran, a branch if its condition was both true and false, 
 Conditions that the compiler knows (`if constexpr`) are no branches. tests/not_covered.txt names the places that
 are not reached, each with its reason. The status is 1 if a place is not named there, or if one that is named
 is reached by now or is gone ("stale").
+
 """
 
 import collections
@@ -59,7 +61,7 @@ class Region(typing.NamedTuple):
     """A piece of an instance of a function that runs as a whole, but for the regions within it."""
 
     start: tuple  # line and column, from 1
-    end: tuple  # behind the last character
+    end: tuple  # past the last character
     count: int
     kind: int
 
@@ -323,7 +325,7 @@ def asked_conditions(program, profile, suite):
 
 
 def programs():
-    """The rungs' files, headers left out: one that nobody includes is compiled nowhere."""
+    """The rungs' files. Headers are excluded: a header that no file includes is compiled nowhere."""
     paths = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*.c*"))
     return sorted(relative(path) for path in paths if path.suffix in (".cpp", ".cu"))
 

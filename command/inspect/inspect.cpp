@@ -46,7 +46,7 @@ void shorten_paths(microscope::Report& seen) {
   for (microscope::Unwritten& read : seen.unwritten) shorten(read.place.file);
 }
 
-/// Says how the arrays lie in memory.
+/// Describes the placement of the arrays in memory.
 void describe_arrays(Inspection& inspection, const Signature& signature) {
   for (const std::vector<ArraySpec>* specs : {&signature.inputs, &signature.outputs}) {
     for (const ArraySpec& spec : *specs) {
@@ -62,13 +62,13 @@ void describe_arrays(Inspection& inspection, const Signature& signature) {
   }
 }
 
-/// How many are kept; fewer if the environment says so, as tests do.
+/// The most findings that are kept; an environment variable lowers the number for tests.
 std::uint64_t most_events() {
   const char* const given = std::getenv("CONVLADDER_MOST_EVENTS");
   return given == nullptr ? microscope::Options().most_events : std::strtoull(given, nullptr, 10);
 }
 
-/// Runs the rung once; `blocks` of each launch count, or all.
+/// Runs the rung once and counts `blocks` of each launch, or all blocks.
 Inspection look(const Options& options, const std::string& problem, const Comparison& comparison,
                 const Rung& rung, const std::string& library, std::uint64_t blocks) {
   Inspection inspection;
@@ -97,7 +97,7 @@ Inspection look(const Options& options, const std::string& problem, const Compar
              progress->begin(short_name_of(kernel));
            },
        .block_ended = [&] { progress->step(); }});
-  run_options.poison = false;  // a fill would hide what nobody wrote
+  run_options.poison = false;  // a fill would hide reads of unwritten memory
   run_options.placed = [&](const std::string& name, const void* data, std::size_t bytes,
                            DType dtype) {
     const std::string short_name = name == "the workspace" ? "workspace" : name;
@@ -108,7 +108,7 @@ Inspection look(const Options& options, const std::string& problem, const Compar
                                      .axes = {},
                                      .extents = {}};
   };
-  cuda_on_cpu::control::set_worker_threads(1);  // so that each run counts the same
+  cuda_on_cpu::control::set_worker_threads(1);  // so that repeated runs count the same
   const Outcome outcome = comparison.run(rung, Where::emulated, run_options);
   progress.reset();
   if (outcome.status == Status::declined)
@@ -127,18 +127,18 @@ Inspection look(const Options& options, const std::string& problem, const Compar
 
 int convladder_inspect(const Options& given) {
   Options options = given;
-  require(!options.rungs.empty(), "rung", "", "inspect needs a rung (./ladder list)");
+  require(!options.rungs.empty(), "rung", "", "inspect needs the name of a rung (./ladder list)");
   const auto [ladder, rung] = rung_named(options.rungs.front());
-  require(rung->is_cuda(), "rung", rung->name, "runs on the CPU: the microscope looks at kernels");
+  require(rung->is_cuda(), "rung", rung->name, "runs on the CPU: inspect supports CUDA rungs only");
   options.ladder = ladder->name;
   options.rungs.clear();
   if (!options.source.empty()) {
     require(std::filesystem::is_regular_file(options.source), "source", options.source,
-            "there is no such file");
+            "the file does not exist");
   }
   const char* const library = std::getenv("CONVLADDER_INSPECTED");
   if (library == nullptr || *library == '\0') {
-    throw MissingLibrary("inspect needs the rung compiled for it: run ./ladder inspect");
+    throw MissingLibrary("the rung is not compiled for inspect: run ./ladder inspect");
   }
   std::optional<OutputFile> json, html, trace;
   if (options.json) json.emplace("json", *options.json);
@@ -148,13 +148,13 @@ int convladder_inspect(const Options& given) {
 
   auto blocks = static_cast<std::uint64_t>(options.blocks);
   std::vector<Task> tasks = read_tasks(options);
-  require(tasks.size() == 1, "map", "", "inspect looks at one map: choose it with --map");
+  require(tasks.size() == 1, "map", "", "inspect supports one map per run: select it with --map");
   Prepared prepared = prepare(std::move(tasks.front()), options.data, options.seed);
   const std::string& problem = prepared.task.title;
   const Comparison comparison =
       comparison_of(prepared.task, prepared.data, std::move(prepared.inputs));
   Inspection inspection = look(options, problem, comparison, *rung, library, blocks);
-  // Too much to look at all of it: as many blocks as there was room for, and fewer if need be.
+  // Too many events: the run is repeated with as many blocks as fit, and fewer if necessary.
   while (inspection.seen.overflowed) {
     std::uint64_t launches = 0;
     for (const auto& kernel : inspection.seen.kernels) launches += kernel.launches;
@@ -163,7 +163,7 @@ int convladder_inspect(const Options& given) {
     const std::uint64_t next =
         std::max<std::uint64_t>(1, blocks == 0 ? room : std::min(room, blocks / 2));
     require(next != blocks, "blocks", next,
-            "one block alone makes too many events: take a smaller problem");
+            "a single block causes too many events: choose a smaller problem");
     blocks = next;
     inspection = look(options, problem, comparison, *rung, library, blocks);
   }

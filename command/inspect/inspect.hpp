@@ -1,5 +1,5 @@
 /// @file inspect.hpp
-/// @brief `inspect`: a rung under the microscope.
+/// @brief `inspect`: analyses the memory requests of a rung.
 #pragma once
 
 #include <cstdint>
@@ -13,48 +13,49 @@ namespace convladder::command {
 
 struct Options;  // command/options.hpp
 
-/// An array of a rung's run, as it lies in memory.
+/// An array of a rung's run and its placement in memory.
 struct InspectedArray {
   std::uint64_t bytes = 0, element_bytes = 4;
-  std::uint64_t begins = 0;           ///< Its address's remainder by 128.
-  std::string axes;                   ///< One letter each, outermost first; empty: unknown.
-  std::vector<std::int64_t> extents;  ///< Of the axes.
+  std::uint64_t begins = 0;           ///< The address modulo 128.
+  std::string axes;                   ///< One letter per axis, outermost first; empty: unknown.
+  std::vector<std::int64_t> extents;  ///< Extents of the axes.
 };
 
-/// A rung's run under the microscope.
+/// The result of inspecting a rung.
 struct Inspection {
   std::string rung;
-  std::string source;   ///< the file that was looked at
-  std::string problem;  ///< in words
+  std::string source;   ///< the inspected file
+  std::string problem;  ///< a description in words
   std::string compiler;
   bool agrees = false;
-  std::string reason;                            ///< why it does not agree
+  std::string reason;                            ///< the reason why it does not agree
   std::uint64_t outputs = 0;                     ///< elements of all outputs
-  std::map<std::string, InspectedArray> arrays;  ///< that the rung was given
+  std::map<std::string, InspectedArray> arrays;  ///< of the rung's inputs
   cuda_on_cpu::microscope::Report seen;
-  /// Reads of unwritten memory that the result does not depend on: such memory holds NaNs, and the
-  /// rung agrees nevertheless. (seen.unwritten has those that it may depend on.)
+  /// Reads of unwritten memory on which the result does not depend: such memory holds NaNs, and the
+  /// rung agrees anyway. (seen.unwritten lists the reads on which it may depend.)
   std::vector<cuda_on_cpu::microscope::Unwritten> unused;
 
-  /// True if it agrees, and nothing was found that may be wrong in another order of the threads.
+  /// True if the rung agrees, and no race or unwritten read was found that could change the result
+  /// in another order of threads.
   bool is_in_order() const;
-  /// Loads of each array by all blocks, as far as those that were counted tell, for an element of
-  /// the outputs (for all, where there is none).
+  /// Loads of each array by all blocks per output element, extrapolated from the counted blocks.
+  /// Without outputs, the loads of all blocks.
   std::map<std::string, double> loads_per_output() const;
 };
 
-/// As `inspect --json` writes it: schema convladder-inspect-1 (docs/microscope.md).
+/// The JSON of `inspect --json`: schema convladder-inspect-1 (docs/microscope.md).
 std::string inspect_json(const Inspection& inspection);
-/// As `inspect --trace` writes it: schema convladder-trace-1 (docs/microscope.md).
-/// @throws BadInput if it would have more requests than a person can watch
+/// The JSON of `inspect --trace`: schema convladder-trace-1 (docs/microscope.md).
+/// @throws BadInput if the trace would have more requests than the schema allows
 std::string inspect_trace(const Inspection& inspection);
-/// For a terminal: the kernels' source with its numbers, and what they mean in words.
+/// The terminal output: the kernels' source with counts, and a summary in sentences.
 std::string inspect_text(const Inspection& inspection);
-/// As `inspect --html` writes it: one file that needs nothing else.
+/// The page of `inspect --html`: one self-contained file.
 std::string inspect_page(const Inspection& inspection);
 
-/// Runs the rung whose instrumented library CONVLADDER_INSPECTED names (see ./ladder inspect). With
-/// C linkage: program.cpp finds it in its library by name.
+/// Runs the rung whose instrumented library CONVLADDER_INSPECTED names (see ./ladder inspect). The
+/// function has C linkage because program.cpp looks it up in its library by name.
 /// @return an ExitStatus: kSomeDiffer for a wrong result, a race or an unwritten read.
 /// @throws BadInput
 extern "C" int convladder_inspect(const Options& given);

@@ -15,9 +15,9 @@ namespace microscope = cuda_on_cpu::microscope;
 using microscope::Operation;
 using microscope::Space;
 
-/// Lines before and behind a function's first and last access.
+/// Lines of context before a function's first access and after its last.
 constexpr unsigned kAround = 3;
-/// Lanes of a warp that may be idle without a word about it.
+/// Idle lanes of a warp that are not reported.
 constexpr unsigned kMostIdle = 8;
 
 std::vector<std::string> lines_of(const std::string& path) {
@@ -46,7 +46,7 @@ std::string array_of(const std::string& name, std::uint64_t element, Space space
   return name.empty() ? text(microscope::name_of(space), " memory") : text(name, "[", element, "]");
 }
 
-/// The access of this kind for which `cost` is largest, over all kernels; null if none has any.
+/// The access of this kind with the largest `cost` over all kernels; null if the largest is 0.
 template <class Cost>
 const microscope::Line* worst(const Inspection& inspection, Cost cost) {
   const microscope::Line* found = nullptr;
@@ -75,7 +75,7 @@ const char* verb_of(const microscope::Line& line) {
 std::string subject_of(const microscope::Line& line) {
   return text("each ", verb_of(line), " of ",
               line.array.empty() ? text(microscope::name_of(line.space), " memory") : line.array,
-              " in line ", line.line);
+              " on line ", line.line);
 }
 
 std::string about_sectors(const Inspection& inspection) {
@@ -84,28 +84,27 @@ std::string about_sectors(const Inspection& inspection) {
   };
   if (const microscope::Line* line = worst(inspection, wasted)) {
     return text(subject_of(*line), " moves ", decimal(each(line->counts.sectors, line->counts)),
-                " sectors of 32 bytes where ",
-                decimal(each(line->counts.sectors_ideal, line->counts)),
-                " would hold its bytes: its lanes do not lie side by side, or begin within a "
-                "sector.");
+                " 32-byte sectors; ", decimal(each(line->counts.sectors_ideal, line->counts)),
+                " would suffice for its bytes: its lanes do not access adjacent addresses, or "
+                "start within a sector.");
   }
-  return "global memory: no request moves more sectors than its bytes fill.";
+  return "global memory: no request moves more sectors than its bytes need.";
 }
 
 std::string about_banks(const Inspection& inspection) {
   const auto excess = [](const microscope::Line& line) { return line.counts.excess; };
   if (const microscope::Line* line = worst(inspection, excess)) {
-    return text(subject_of(*line), " takes the banks ",
-                decimal(each(line->counts.wavefronts, line->counts)), " turns where ",
+    return text(subject_of(*line), " takes ", decimal(each(line->counts.wavefronts, line->counts)),
+                " wavefronts; without bank conflicts it would take ",
                 decimal(each(line->counts.wavefronts - line->counts.excess, line->counts)),
-                " would do: lanes ask one bank for different words.");
+                ": lanes access different words of one bank.");
   }
   const auto any = [](const microscope::Line& line) { return line.counts.wavefronts; };
   return worst(inspection, any) == nullptr ? "shared memory is not used."
                                            : "shared memory: no bank conflicts.";
 }
 
-/// Empty where no neighbours are joined.
+/// Empty if no adjacent accesses are merged.
 std::string about_joined(const Inspection& inspection) {
   microscope::Counts sum;
   for (const microscope::Kernel& kernel : inspection.seen.kernels) {
@@ -114,29 +113,27 @@ std::string about_joined(const Inspection& inspection) {
     }
   }
   if (sum.joined_requests == sum.requests) return "";
-  return text("shared memory: of ", sum.requests,
-              " requests a compiler that joins neighbours leaves ", sum.joined_requests,
-              ", which take ", sum.joined_wavefronts, " turns of the banks, not ", sum.wavefronts,
-              ".");
+  return text("shared memory: a compiler that merges adjacent accesses turns ", sum.requests,
+              " requests into ", sum.joined_requests, ", which take ", sum.joined_wavefronts,
+              " wavefronts instead of ", sum.wavefronts, ".");
 }
 
-/// Empty where all lanes of most requests take part.
+/// Empty if all lanes are active in most requests.
 std::string about_lanes(const Inspection& inspection) {
   const auto idle = [](const microscope::Line& line) {
     return 32 * line.counts.requests - line.counts.lanes;
   };
   const microscope::Line* line = worst(inspection, idle);
   if (line == nullptr || idle(*line) < kMostIdle * line->counts.requests) return "";
-  return text(subject_of(*line), " is made by ", decimal(each(line->counts.lanes, line->counts)),
-              " of a warp's 32 lanes: the others are idle.");
+  return text(subject_of(*line), " has ", decimal(each(line->counts.lanes, line->counts)),
+              " of a warp's 32 lanes active on average.");
 }
 
 std::string about_loads(const Inspection& inspection) {
   std::string words;
   for (const auto& [array, number] : inspection.loads_per_output())
     words += text(words.empty() ? "" : ", ", array, " ", decimal(number, 2));
-  return words.empty() ? "nothing is loaded from global memory."
-                       : "loads for an element of the output: " + words + ".";
+  return words.empty() ? "global memory: no loads." : "loads per output element: " + words + ".";
 }
 
 }  // namespace
@@ -156,7 +153,7 @@ std::map<std::string, double> Inspection::loads_per_output() const {
 }
 
 std::vector<ListedFile> listing(const Inspection& inspection, const microscope::Kernel& kernel) {
-  // Stretches by file and function: from the first access to the last.
+  // Ranges of lines by file and function: from the first access to the last.
   struct Stretch {
     unsigned first, last;
   };
@@ -197,17 +194,17 @@ std::vector<ListedFile> listing(const Inspection& inspection, const microscope::
 std::string name_of(const microscope::Line& line) {
   return text(line.array.empty() ? microscope::name_of(line.space) : line.array.c_str(), ": ",
               microscope::name_of(line.operation), ", ", line.width,
-              line.width == 1 ? " byte a lane" : " bytes a lane");
+              line.width == 1 ? " byte per lane" : " bytes per lane");
 }
 
 std::string cost_of(const microscope::Line& line) {
   const microscope::Counts& counts = line.counts;
   std::string cost;
   if (line.space == Space::global) {
-    cost = text(decimal(each(counts.sectors, counts)), " sectors, ",
+    cost = text(decimal(each(counts.sectors, counts)), " sectors, ideally ",
                 decimal(each(counts.sectors_ideal, counts)), " would do");
   } else if (line.space == Space::shared) {
-    cost = text(decimal(each(counts.wavefronts, counts)), " turns of the banks");
+    cost = text(decimal(each(counts.wavefronts, counts)), " wavefronts");
     if (counts.excess != 0) {
       cost += text(", ", decimal(each(counts.wavefronts - counts.excess, counts)), " would do");
     }
@@ -215,7 +212,7 @@ std::string cost_of(const microscope::Line& line) {
   if (counts.lanes != 32 * counts.requests)
     cost += text(cost.empty() ? "" : ", ", decimal(each(counts.lanes, counts)), " of 32 lanes");
   if (counts.contention != 0) {
-    cost += text(", ", decimal(each(counts.contention, counts)), " lanes at one address");
+    cost += text(", ", decimal(each(counts.contention, counts)), " lanes with one address");
   }
   return cost;
 }
@@ -228,20 +225,20 @@ std::string short_cost_of(const microscope::Line& line) {
                   decimal(each(counts.sectors_ideal, counts)), " sect.");
     case Space::shared:
       return text(decimal(each(counts.wavefronts, counts)), "/",
-                  decimal(each(counts.wavefronts - counts.excess, counts)), " turns");
+                  decimal(each(counts.wavefronts - counts.excess, counts)), " wavefr.");
     case Space::constant: break;
   }
   return "";
 }
 
 std::string sentence_of(const microscope::Race& race) {
-  constexpr const char* kWords[] = {"reads what the other has written",
-                                    "writes what the other has read",
-                                    "writes what the other has written"};
+  constexpr const char* kWords[] = {"reads what the other thread wrote",
+                                    "writes what the other thread read",
+                                    "writes what the other thread wrote"};
   return text(race.is_error ? "race, " : "note, ", microscope::name_of(race.kind), " in ",
               array_of(race.array, race.element, race.space), ": ", place_of(race.second), " ",
               kWords[static_cast<std::size_t>(race.kind)], ", ", place_of(race.first), ", and ",
-              race.why.empty() ? "nothing orders them" : race.why);
+              race.why.empty() ? "no barrier or fence orders the two accesses" : race.why);
 }
 
 std::string short_name_of(const microscope::Kernel& kernel) {
@@ -257,12 +254,12 @@ std::string title_of(const microscope::Kernel& kernel) {
   return text(short_name_of(kernel), ": ", kernel.launches,
               kernel.launches == 1 ? " launch of " : " launches of ", shape(kernel.grid),
               " blocks of ", shape(kernel.block), " threads, ", kernel.shared_bytes,
-              " bytes of dynamic shared memory, ", kernel.barriers, " barriers of warps");
+              " bytes of dynamic shared memory, ", kernel.barriers, " warp barriers");
 }
 
 std::string sentence_of(const microscope::Unwritten& read, bool is_used) {
   return text("unwritten: ", place_of(read.place), " reads ",
-              array_of(read.array, read.element, read.space), ", which nobody wrote",
+              array_of(read.array, read.element, read.space), ", which no thread has written",
               is_used ? "" : "; the result does not depend on it");
 }
 

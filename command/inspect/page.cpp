@@ -46,7 +46,7 @@ button { font: inherit; margin-right: .4em; }
 </style>
 )";
 
-// Turns the pages of an access: everything comes from the numbers in the page.
+// Steps through the requests of an access; all data is in the page.
 constexpr const char* kScript = R"js(
 function draw(box, step) {
   const data = JSON.parse(box.dataset.samples), one = data.steps[step];
@@ -113,7 +113,7 @@ std::string inspect_page(const Inspection& inspection) {
   html += inspection.agrees
               ? "<li class=\"good\">agrees with the reference</li>\n"
               : text("<li class=\"bad\">differs: ", escaped(inspection.reason), "</li>\n");
-  html += "</ul>\n<p>Open an access to see where the lanes of a warp go.</p>\n";
+  html += "</ul>\n<p>Open an access to see the addresses of a warp's lanes.</p>\n";
   for (const microscope::Kernel& kernel : seen.kernels) {
     html += text("<h2>", escaped(title_of(kernel)), "</h2>\n");
     for (const ListedFile& file : listing(inspection, kernel)) {

@@ -34,7 +34,7 @@ std::string inspect_text(const Inspection& inspection) {
     out += text("with ", printable(inspection.source), " in its place\n");
   if (seen.blocks_counted < seen.blocks_run) {
     out += text(seen.blocks_counted, " of ", seen.blocks_run,
-                " blocks were counted, spread evenly; counts are theirs\n");
+                " blocks were counted, evenly spread over the grid; the counts below are theirs\n");
   }
   for (const microscope::Kernel& kernel : seen.kernels) {
     out += text("\n", styled(Style::bold, title_of(kernel)), "\n");
@@ -57,11 +57,10 @@ std::string inspect_text(const Inspection& inspection) {
       }
     }
   }
-  out +=
-      styled(Style::dim,
-             "\ncosts: what a request takes / what would do; sectors of 32 bytes of global memory, "
-             "turns of the banks of shared memory") +
-      "\n\n";
+  out += styled(Style::dim,
+                "\ncosts: actual / ideal per request; 32-byte sectors for global memory, "
+                "wavefronts for shared memory") +
+         "\n\n";
   for (const std::string& finding : findings(inspection)) out += finding + "\n";
   for (const microscope::Race& race : seen.races)
     out += styled(race.is_error ? Style::bad : Style::dim, sentence_of(race)) + "\n";
@@ -72,7 +71,7 @@ std::string inspect_text(const Inspection& inspection) {
   if (!inspection.agrees)
     out += styled(Style::bad, text("differs: ", printable(inspection.reason))) + "\n";
   if (inspection.is_in_order())
-    out += styled(Style::good, "agrees with the reference; no race, no read of what nobody wrote") +
+    out += styled(Style::good, "agrees with the reference; no race, no read of unwritten memory") +
            "\n";
   return out;
 }

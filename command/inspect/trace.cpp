@@ -12,10 +12,10 @@ namespace {
 namespace microscope = cuda_on_cpu::microscope;
 using Json = nlohmann::ordered_json;
 
-/// Nobody steps through more, and a page of them would be larger than a photograph.
+/// More requests cannot be stepped through, and their page would be larger than a photograph.
 constexpr std::size_t kMostRequests = 100'000;
 
-/// From each active lane to the next, the same number of bytes; empty if there is none such.
+/// The constant stride in bytes from each active lane to the next; empty if it is not constant.
 std::optional<std::int64_t> stride_of(const microscope::TracedRequest& request) {
   std::optional<std::int64_t> stride;
   int before = -1;
@@ -33,7 +33,8 @@ std::optional<std::int64_t> stride_of(const microscope::TracedRequest& request) 
   return stride.value_or(0);
 }
 
-/// [interval, warp, line, lanes, first lane's byte, stride], or a list of bytes for the last two.
+/// [interval, warp, line, lanes, first lane's byte, stride], or a list of bytes in place of the
+/// last two.
 Json json_of(const microscope::TracedRequest& request) {
   Json json = {request.interval, request.warp, request.line, request.lanes};
   if (const std::optional<std::int64_t> stride = stride_of(request)) {
@@ -88,7 +89,7 @@ std::string inspect_trace(const Inspection& inspection) {
   std::size_t requests = 0;
   for (const microscope::TracedBlock& block : seen.traces) requests += block.requests.size();
   require(requests <= kMostRequests, "trace", requests,
-          "at most 100000 requests can be written: take a smaller problem, or fewer --blocks");
+          "a trace holds at most 100000 requests: choose a smaller problem, or fewer --blocks");
   Json arrays = Json::object(), kernels = Json::array(), blocks = Json::array(),
        races = Json::array();
   for (const auto& [name, array] : inspection.arrays) {

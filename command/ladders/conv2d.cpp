@@ -1,5 +1,5 @@
 /// @file conv2d.cpp
-/// @brief conv2d, conv2d_dgrad and conv2d_wgrad; conv2d_transpose.
+/// @brief Options of conv2d, conv2d_dgrad, conv2d_wgrad and conv2d_transpose.
 #include <filesystem>
 
 #include "command/ladders/in_code.hpp"
@@ -18,7 +18,7 @@ const Conv2dProblem kConv2dExample = {.N = 2, .C = 4, .H = 48, .W = 64, .K = 8, 
 const Conv2dTranspose kTransposeExample = {
     .N = 2, .C = 8, .H = 24, .W = 32, .K = 4, .R = 3, .S = 3};
 
-/// Of same, which follows from the problem's sizes, none.
+/// Padding; empty for `same`, which follows from the sizes of the problem.
 Padding read_pad(const Parameters& parameters) {
   if (parameters.pads_same()) return {};
   const std::vector<int> pad = parameters.numbers("pad");
@@ -47,7 +47,7 @@ Conv2dProblem read_steps(const Parameters& parameters) {
           .dilation = read_step(parameters, "dilation")};
 }
 
-/// Tells what an array's shape says, in the order of these names.
+/// Records the extents of an array, in the order of these names.
 void tell_shape(Extents& extents, const std::string& source, const Shape& shape,
                 const std::vector<std::string>& names) {
   for (std::size_t axis = 0; axis < names.size(); ++axis)
@@ -61,7 +61,7 @@ void tell_weights(Extents& extents, const std::string& source, const Shape& shap
     const std::int64_t C = extents.value("c", 0);
     const bool divides = shape[1] > 0 && C % shape[1] == 0 && shape[0] % (C / shape[1]) == 0;
     throw BadInput(text(
-        source, ": filters over ", shape[1], " channels do not fit c = ", C, " in groups = ",
+        source, ": filters over ", shape[1], " channels do not fit c = ", C, " with groups = ",
         groups, !groups_given && divides ? text("; --groups ", C / shape[1], " would fit") : ""));
   }
   extents.tell("k", shape[0], source);
@@ -70,20 +70,22 @@ void tell_weights(Extents& extents, const std::string& source, const Shape& shap
   extents.tell("s", shape[3], source);
 }
 
-/// What an array's shape alone does not say, because of the stride, must be given beside it.
+/// An extent that the array's shape does not determine because of the stride must be given beside
+/// it.
 void require_beside(const Extents& extents, const std::string& name, const std::string& arrays) {
   if (!extents.told(name)) {
-    throw BadInput(text(name, ": must be given beside ", arrays, ", whose shape does not tell it"));
+    throw BadInput(text(name, ": must be given together with ", arrays,
+                        ", whose shape does not determine it"));
   }
 }
 
-/// What one of the three has that the others have not.
+/// The properties that distinguish the three ladders.
 struct Own {
   std::vector<std::string> parameters;
-  std::vector<const char*> beside_dy;  ///< Extents that dy does not tell.
+  std::vector<const char*> beside_dy;  ///< Extents that dy does not determine.
 };
 
-/// Where only groups are given, an example's channels must not contradict them.
+/// If only groups are given, the channels of the example must be compatible with them.
 int example_channels(int channels, int groups) {
   return groups >= channels ? groups : ceil_div(channels, groups) * groups;
 }
@@ -162,7 +164,7 @@ Step read_out_padding(const Parameters& parameters) {
 }
 
 std::vector<Task> read_transpose(const Ladder& ladder, const Options& options) {
-  Parameters parameters = options.problem;  // which takes notes
+  Parameters parameters = options.problem;  // which collects notes
   parameters.require_only(
       ladder.name, {"n", "c", "h", "w", "k", "r", "s", "pad", "stride", "dilation", "out-padding",
                     "groups", "layout", "dtype", "x", "weights", "bias"});

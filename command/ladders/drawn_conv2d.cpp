@@ -1,5 +1,5 @@
 /// @file drawn_conv2d.cpp
-/// @brief conv2d, conv2d_dgrad and conv2d_wgrad.
+/// @brief Random problems of conv2d, conv2d_dgrad and conv2d_wgrad.
 #include <algorithm>
 
 #include "command/ladders/drawn_ladder.hpp"
@@ -7,7 +7,7 @@
 namespace convladder::command {
 namespace {
 
-/// The same axis with windows at every place.
+/// The same axis with windows at every position.
 Drawer::Axis dense(Drawer::Axis axis) {
   axis.stride = axis.dilation = 1;
   const std::int64_t padding = std::int64_t{axis.before} + axis.after - (axis.kernel - 1);
@@ -18,7 +18,7 @@ Drawer::Axis dense(Drawer::Axis axis) {
 
 DrawnProblem draw_conv2d(Drawer& drawer, double work) {
   for (;;) {
-    // What the problem has much of. 0: of nothing.
+    // The extent that is large; 0: none.
     const int much = drawer.between(0, 7);
     const bool wide = much == 1 || much == 2, tall = much == 3, deep = much == 4;
     const bool many_filters = much == 5, many_images = much == 6;
@@ -37,7 +37,8 @@ DrawnProblem draw_conv2d(Drawer& drawer, double work) {
     if (drawer.one_in(3)) s = drawer.one_of({1, 2, 3, 4, 5, 7});
     if (drawer.one_in(15)) r = drawer.edge(1, 40);
     if (drawer.one_in(15)) s = drawer.edge(1, 40);
-    const bool winograd = drawer.one_in(5);  // what few draws are: 3 x 3, stride and dilation 1
+    const bool winograd = drawer.one_in(5);  // a common case that random draws rarely produce: 3 x
+                                             // 3, stride and dilation 1
     if (winograd) r = s = 3;
     Drawer::Axis rows = drawer.axis(tall ? 700 : 40, r);
     Drawer::Axis columns = drawer.axis(wide ? 700 : 40, s);

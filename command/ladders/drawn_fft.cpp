@@ -3,13 +3,13 @@
 namespace convladder::command {
 namespace {
 
-/// The definition's multiply-adds, and the points.
+/// The multiply-adds of the definition, and the points.
 double fft_work(const FftProblem& p) {
   const double of_one = 1.0 * p.rows() * p.L;  // points
   return p.N * of_one * of_one + 2.0 * p.N * of_one;
 }
 
-/// Mostly powers of two, which most rungs take.
+/// Mostly powers of two, which most rungs support.
 DrawnProblem draw_fft(Drawer& drawer, double work) {
   for (;;) {
     const bool mersenne = drawer.one_in(2), planes = drawer.one_in(3);
@@ -35,7 +35,7 @@ DrawnLadder drawn_fft() {
   return {.draw = draw_fft,
           .work = work_in<FftProblem>(fft_work),
           .words = {{"direction", {"forward", "inverse"}}, {"input", {"complex", "real"}}},
-          .takes_reals = false};  // the ring decides
+          .takes_reals = false};  // determined by the ring
 }
 
 }  // namespace convladder::command

@@ -1,5 +1,5 @@
 /// @file drawn_im2col.cpp
-/// @brief im2col and col2im.
+/// @brief Random problems of im2col and col2im.
 #include "command/ladders/drawn_ladder.hpp"
 
 namespace convladder::command {

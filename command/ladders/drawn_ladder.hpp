@@ -1,6 +1,6 @@
 /// @file drawn_ladder.hpp
-/// @brief What `fuzz` asks of a ladder: each drawn_*.cpp beside this file fills rows. They are
-/// apart from LadderCommand, for a comparison needs none of it.
+/// @brief What `fuzz` needs from a ladder: each drawn_*.cpp file in this folder adds rows. The rows
+/// are separate from LadderCommand because a comparison does not use them.
 #pragma once
 
 #include <functional>
@@ -20,19 +20,19 @@ struct WordOption {
 
 /// A ladder's random problems.
 struct DrawnLadder {
-  /// The options that are numbers, and what depends on them. @param work at most, roughly
+  /// The numeric options and the options that depend on them. @param work approximate upper bound
   std::function<DrawnProblem(Drawer&, double work)> draw;
-  /// Multiply-adds, and elements: how long the definition takes, roughly.
+  /// Multiply-adds and elements: the approximate work of the definition.
   std::function<double(const Problem&)> work;
-  std::vector<WordOption> words = {};  ///< What else its problems have.
-  bool takes_reals = true;             ///< Its inputs can be other than whole numbers.
-  bool refuses_bad_sites = false;      ///< Its rungs say so of sites that are unusable.
+  std::vector<WordOption> words = {};  ///< The other options of its problems.
+  bool takes_reals = true;             ///< The inputs may be other than integers.
+  bool refuses_bad_sites = false;      ///< The rungs detect invalid sites.
 };
 
 /// The ladder's row. @throws std::logic_error if there is none
 const DrawnLadder& drawn_ladder(const std::string& ladder);
 
-/// DrawnLadder::work of a function for the ladder's own problem type.
+/// DrawnLadder::work from a function for the ladder's own problem type.
 template <class P>
 std::function<double(const Problem&)> work_in(double (*work)(const P&)) {
   return [work](const Problem& problem) { return work(std::get<P>(problem)); };
@@ -44,16 +44,16 @@ inline const WordOption kLayoutWords = {"layout", {"nchw", "nhwc"}};
 /// `--dtype`.
 inline const WordOption kDtypeWords = {"dtype", {"fp32", "tf32", "fp16", "bf16"}};
 
-/// The same of `gemm`.
+/// `--dtype` of `gemm`.
 inline const WordOption kProductDtypeWords = {"dtype", {"fp32", "tf32", "fp16", "bf16", "fp8"}};
 
 /// `--activation`.
 inline const WordOption kActivationWords = {"activation", {"none", "relu"}};
 
-/// `--bias`, which needs no value.
+/// `--bias`, which takes an optional value.
 inline const WordOption kBiasWords = {"bias", {"no", ""}};
 
-/// `--transpose`; "no", the default, is not passed on.
+/// `--transpose`; the default "no" is not passed on.
 inline const WordOption kTransposeWords = {"transpose", {"no", "a", "b", "ab"}};
 
 /// `--map`.

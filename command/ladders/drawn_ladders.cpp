@@ -1,5 +1,5 @@
 /// @file drawn_ladders.cpp
-/// @brief The table of what `fuzz` draws: a row a ladder.
+/// @brief The table of random problems for `fuzz`: one row per ladder.
 #include <map>
 #include <stdexcept>
 
@@ -48,7 +48,8 @@ const DrawnLadder& drawn_ladder(const std::string& ladder) {
       {"voxelize", drawn_voxelize()},
   };
   const auto found = drawn.find(ladder);
-  if (found == drawn.end()) throw std::logic_error("fuzz cannot draw the ladder " + ladder);
+  if (found == drawn.end())
+    throw std::logic_error("fuzz has no random problems for the ladder " + ladder);
   return found->second;
 }
 

@@ -1,5 +1,5 @@
 /// @file drawn_sparse.cpp
-/// @brief Rulebooks, and what is computed over sites.
+/// @brief Random rulebooks and random sparse problems.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +8,7 @@
 namespace convladder::command {
 namespace {
 
-/// Sites and, where one moves over them, a kernel.
+/// Sites and, for ladders with a kernel, the kernel.
 DrawnProblem draw_sites(Drawer& drawer, double work, bool moves_a_kernel, bool huge_grids) {
   DrawnProblem problem;
   const auto ndim = static_cast<std::size_t>(drawer.one_of({1, 2, 2, 3, 3, 3, 4}));
@@ -68,7 +68,7 @@ DrawnProblem draw_rulebook(Drawer& drawer, double work) {
   return problem;
 }
 
-/// Channels of the input, and others.
+/// Channels of the input, and other options.
 void draw_channels(Drawer& drawer, DrawnProblem& problem, bool others) {
   const int most_channels = drawer.one_in(4) ? 150 : 40;
   set(problem, "cin", {drawer.edge(1, most_channels)});
@@ -117,7 +117,7 @@ double to_dense_work(const SparseToDenseProblem& p) {
   return static_cast<double>(cells_of(p)) * p.grid.batch * p.C;
 }
 
-/// One thread walks over all rows for each element of y.
+/// One thread visits all rows for each element of y.
 double global_pool_work(const SparseGlobalPoolProblem& p) {
   return static_cast<double>(p.grid.sites) * p.grid.batch * p.C;
 }

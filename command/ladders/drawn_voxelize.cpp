@@ -5,8 +5,7 @@
 namespace convladder::command {
 namespace {
 
-/// Points are whole numbers from -8 to 8, or reals from -1 to 1: the range has some of them, or
-/// all.
+/// Points are integers from -8 to 8, or reals from -1 to 1: the range contains some of them or all.
 DrawnProblem draw_voxelize(Drawer& drawer, double work) {
   DrawnProblem problem;
   const int most = drawer.one_in(6) ? 60'000 : 3000;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr FftProblem kFftExample = {.N = 64, .L = 256};
 
-/// --length: L, or H and L of planes; empty if it is not given.
+/// --length: L, or H and L of planes; empty if absent.
 std::vector<int> read_length(const Parameters& parameters) {
   std::vector<int> length = parameters.numbers("length");
   require(length.size() <= 2, "length", joined(length, ","), "has more than two axes: L, or H,L");
@@ -20,7 +20,7 @@ std::vector<int> read_length(const Parameters& parameters) {
   return length;
 }
 
-/// What x may be. @param input as --input has it; of two axes, x can only be real
+/// The forms of x. @param input the value of --input; with two axes, x can only be real
 std::vector<std::string> forms_of_x(const std::optional<std::string>& input, bool inverse) {
   if (input == "real" && inverse)
     return {"[n][length / 2 + 1][2]", "[n][height][length / 2 + 1][2]"};
@@ -30,20 +30,20 @@ std::vector<std::string> forms_of_x(const std::optional<std::string>& input, boo
   return forms;
 }
 
-/// The length of lines of which x holds half of the frequencies: of the two that there may be, the
-/// one that --length says, else the even one.
+/// The length L of lines of which x holds half of the spectrum: of the two possible lengths, the
+/// one given by --length, otherwise the even one.
 void tell_length_of_half(Extents& extents, std::int64_t half, const std::string& source) {
   const std::int64_t even = std::max<std::int64_t>(1, 2 * (half - 1));
   const std::int64_t length = extents.told("length") ? extents.value("length", 1) : even;
   require(length / 2 + 1 == half, "length", length,
-          text("has ", length / 2 + 1, " frequencies up to the middle, and ", source, " holds ",
+          text("has ", length / 2 + 1, " frequencies up to the middle, but ", source, " holds ",
                half, ", those of ", even, half > 1 ? text(" or ", even + 1) : ""));
   extents.tell("length", length, source);
 }
 
-/// From --n and --length, or the array x.
+/// The problem from --n and --length, or from the array x.
 std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
-  Parameters parameters = options.problem;  // which takes notes
+  Parameters parameters = options.problem;  // which collects notes
   parameters.require_only(ladder.name, {"n", "length", "input", "direction", "ring", "x"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};
   const auto input = parameters.word("input", {"complex", "real"});
@@ -66,15 +66,15 @@ std::vector<Task> read_fft(const Ladder& ladder, const Options& options) {
     if (shape.size() == 2) {
       require(!problem.exchanges(), "direction", "inverse",
               text(source,
-                   " holds real points, and the inverse transform of real points takes half "
-                   "of their frequencies: --input real, and x [n][length / 2 + 1][2]"));
+                   " holds real points, but the inverse transform of real points takes half of "
+                   "their spectrum: pass --input real and x [n][length / 2 + 1][2]"));
       problem.input = FftInput::real;
     }
     const bool has_parts = !problem.is_real() || is_to_real(problem);
     if (has_parts && shape.back() != 2) {
       throw BadInput(text(
           source, ": the last axis must have 2 numbers, a real and an imaginary part",
-          shape.size() == 3 && !problem.is_real() ? "; --input real takes planes of real points"
+          shape.size() == 3 && !problem.is_real() ? "; --input real accepts planes of real points"
                                                   : ""));
     }
     const std::size_t axes = shape.size() - (has_parts ? 2 : 1);  // of a line or plane

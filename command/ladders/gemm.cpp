@@ -7,7 +7,7 @@ namespace {
 constexpr GemmProblem kGemmExample = {.M = 200, .N = 168, .K = 128};
 
 std::vector<Task> read_gemm(const Ladder& ladder, const Options& options) {
-  Parameters parameters = options.problem;  // which takes notes
+  Parameters parameters = options.problem;  // which collects notes
   parameters.require_only(ladder.name, {"m", "n", "k", "a", "b", "bias", "activation", "map",
                                         "dtype", "scale-a", "scale-b", "batch", "transpose"});
   Task task{.ladder = &ladder, .problem = {}, .title = {}};

@@ -1,5 +1,5 @@
 /// @file im2col.cpp
-/// @brief im2col and col2im.
+/// @brief Options of im2col and col2im.
 #include <algorithm>
 #include <array>
 
@@ -23,7 +23,7 @@ std::vector<int> example_sizes(std::size_t rank) {
 
 const char* axes_text(std::size_t rank) { return rank == 1 ? "1-D" : rank == 2 ? "2-D" : "3-D"; }
 
-/// The number of axes: an array tells it, or else the sizes, or else a list with a number for each
+/// The number of axes: from an array, else from the sizes, else from a list with one number per
 /// axis.
 std::size_t rank_of(const Parameters& parameters, const Array* array) {
   if (array != nullptr) return array->shape().size() - 2;
@@ -35,7 +35,8 @@ std::size_t rank_of(const Parameters& parameters, const Array* array) {
   return rank > 1 ? rank : 2;
 }
 
-/// Padding before and after, axis by axis; of same, which follows from the problem's sizes, none.
+/// Padding before and after each axis; empty for `same`, which follows from the sizes of the
+/// problem.
 std::vector<int> read_pad(const Parameters& parameters, std::size_t rank) {
   if (parameters.pads_same()) return std::vector<int>(2 * rank, 0);
   const std::vector<int> given = parameters.numbers("pad");
@@ -52,7 +53,7 @@ std::vector<std::string> axis_names(std::size_t rank) {
   return {all.end() - static_cast<std::ptrdiff_t>(rank), all.end()};
 }
 
-/// @param forward im2col; else col2im
+/// @param forward true for im2col, false for col2im
 Task read_columns(const Ladder& ladder, Parameters parameters, bool forward) {
   parameters.require_only(
       ladder.name, {"n", "c", "h", "w", "size", "kernel", "pad", "stride", "dilation", "request",
@@ -63,7 +64,7 @@ Task read_columns(const Ladder& ladder, Parameters parameters, bool forward) {
   problem.request = word == "add" ? Request::add : word == "none" ? Request::none : Request::write;
   require(problem.request != Request::write || !parameters.given("into"), "into",
           parameters.word("into").value_or(""),
-          "goes with --request add or none; write never reads the output");
+          "is used with --request add or none; write never reads the output");
 
   const std::vector<std::string> image_axes = {"[n][c][w]", "[n][c][h][w]", "[n][c][d][h][w]"};
   const std::vector<std::string> column_axes = {"[n][c * kernel volume][output volume]"};
@@ -111,14 +112,15 @@ Task read_columns(const Ladder& ladder, Parameters parameters, bool forward) {
       volume = checked_product({volume, taps}, "kernel");
     }
     if (shape[1] % volume != 0) {
-      throw BadInput(text(source, ": its ", shape[1], " rows are no multiple of the kernel's ",
+      throw BadInput(text(source, ": its ", shape[1], " rows are not a multiple of the kernel's ",
                           volume, " taps"));
     }
     extents.tell("c", shape[1] / volume, source);
     if (!forward) {
       for (const std::string& axis : axes) {
         if (!extents.told(axis))
-          throw BadInput("size: must be given beside col, whose shape does not tell it");
+          throw BadInput(
+              "size: must be given together with col, whose shape does not determine it");
       }
     }
   }
@@ -146,7 +148,7 @@ Task read_columns(const Ladder& ladder, Parameters parameters, bool forward) {
   task.title = describe(problem);
   task.notes = parameters.notes();
   if (problem.request == Request::none && !task.given.contains("into")) {
-    // Nothing may change them: zeros do.
+    // The rung must not change them; zeros show that.
     const ArraySpec output = ladder.signature(problem).outputs.front();
     require_available(4.0 * static_cast<double>(element_count(output.shape)), "into");
     task.given.emplace("into", Array(output.dtype, output.shape));

@@ -1,5 +1,5 @@
 /// @file in_code.hpp
-/// @brief Parts of problems as C++.
+/// @brief Parts of problems as C++ source.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ inline std::string in_code(const PerAxis& axes) {
 /// The rulebook of a sparse problem.
 std::string in_code(const RulebookProblem& problem);
 
-/// LadderCommand::in_code of a function for the ladder's own problem type.
+/// LadderCommand::in_code from a function for the ladder's own problem type.
 template <class P>
 std::function<std::string(const Problem&)> code_of(std::string (*in_code)(const P&)) {
   return [in_code](const Problem& problem) { return in_code(std::get<P>(problem)); };

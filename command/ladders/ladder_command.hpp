@@ -1,5 +1,5 @@
 /// @file ladder_command.hpp
-/// @brief What the program asks of a ladder: each file beside this one fills rows.
+/// @brief What the program needs from a ladder: each file in this folder adds rows.
 #pragma once
 
 #include <cstddef>
@@ -14,35 +14,37 @@ namespace convladder::command {
 
 struct Report;
 
-/// Sites, and what shall be computed over them; see sparse_task().
+/// Sites and the operation on them; see sparse_task().
 struct OverSites {
   RulebookProblem book;                         ///< Validated.
-  Array coords;                                 ///< Its sites.
-  SparseConvProblem layer;                      ///< Channels, and what else a convolution has.
-  std::uint64_t seed = 1;                       ///< Of what is needed and not given.
-  Arrays arrays = {};                           ///< Given ones.
-  std::string source_of_features = "features";  ///< What messages call them.
-  PoolReduction reduce = PoolReduction::max;    ///< Of a global pooling.
+  Array coords;                                 ///< The sites of `book`.
+  SparseConvProblem layer;                      ///< Channels and the other parameters of a
+                                                ///< convolution.
+  std::uint64_t seed = 1;                       ///< Seed of arrays that are needed but not given.
+  Arrays arrays = {};                           ///< Arrays that are given.
+  std::string source_of_features = "features";  ///< The name of the features in messages.
+  PoolReduction reduce = PoolReduction::max;    ///< Reduction of a global pooling.
 };
 
-/// A ladder as the program sees it.
+/// The properties of a ladder that the program uses.
 struct LadderCommand {
-  /// Its problems from the options of `compare`; see read_tasks().
+  /// Reads the problems from the options of `compare`; see read_tasks().
   std::function<std::vector<Task>(const Ladder&, const Options&)> read;
-  /// The problem in C++: "GemmProblem{.M = 1, ...}".
+  /// The problem as C++ source: "GemmProblem{.M = 1, ...}".
   std::function<std::string(const Problem&)> in_code;
-  /// What its outputs add up: products of these inputs. Empty: each array of floats by itself, in
-  /// copies and plain sums.
+  /// The terms that the outputs sum: products of these inputs. If empty, each float array by
+  /// itself, in copies and plain sums.
   std::vector<std::vector<std::string>> terms = {};
-  /// For ladders over sites: sets a task's problem and its arrays that follow from the sites.
+  /// For ladders over sites: sets a task's problem and the arrays that follow from the sites.
   std::function<void(Task&, OverSites&)> set_over_sites = {};
-  /// For ladders of whose problems a command line may mean several: what tells them apart.
+  /// For ladders where one command line may describe several problems: the part of a title that
+  /// distinguishes them.
   std::function<std::string(const Problem&)> name_among = {};
-  /// What `--save` draws of the outputs beside them, if there can be such a picture: a PNG file, or
-  /// nothing this time.
+  /// The picture that `--save` draws beside the outputs, as a PNG file; empty if there is none for
+  /// this problem.
   std::function<std::optional<std::vector<std::byte>>(const Task&, const Arrays& outputs)> picture =
       {};
-  /// Lines below the table of results, for which Report::units holds the right answer.
+  /// Lines below the table of results, for which Report::units holds the reference result.
   std::function<std::string(const std::vector<Report>&)> below_table = {};
 };
 

@@ -1,5 +1,5 @@
 /// @file ladders.cpp
-/// @brief The table of what the program asks: a row a ladder.
+/// @brief The table of LadderCommand: one row per ladder.
 #include <map>
 #include <stdexcept>
 

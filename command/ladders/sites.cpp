@@ -19,20 +19,20 @@ constexpr int kExampleSites = 200;
 constexpr int kExampleKernel = 3;
 constexpr int kExampleExtents[kMaxAxes] = {400, 24, 10, 6};  // by the number of axes
 
-/// Where the sites of a problem come from.
+/// The source of a problem's sites.
 struct Sites {
-  std::optional<Array> coords = {};  ///< Empty: to be drawn, once the grid is known.
-  std::vector<int> shape = {};       ///< Empty: not told.
-  std::string name = {};             ///< For the title, where it is no file of coordinates.
+  std::optional<Array> coords = {};  ///< Empty: drawn at random once the grid is known.
+  std::vector<int> shape = {};       ///< Empty: not given.
+  std::string name = {};             ///< For the title, unless the source is a file of coordinates.
 };
 
-/// Only one of several options may be given.
+/// At most one of several options may be given.
 void require_one_of(const Parameters& parameters, const std::vector<std::string>& names) {
   std::string first;
   for (const std::string& name : names) {
     if (!parameters.given(name)) continue;
     require(first.empty(), name, parameters.word(name).value_or(""),
-            text("the sites come from ", first, " already"));
+            text("the sites are already given by ", first));
     first = name;
   }
 }
@@ -66,16 +66,16 @@ Sites read_sites(Parameters& parameters, std::uint64_t seed) {
   for (const char* name : {"places", "order"}) {
     for (const char* other : {"coords", "points", "lidar"}) {
       if (parameters.given(other))
-        require_not_given(parameters, name, text("goes with made-up sites, not with --", other));
+        require_not_given(parameters, name, text("applies to made-up sites, not to --", other));
     }
   }
   if (!parameters.given("points")) {
     for (const char* name : {"voxel", "range", "columns"})
-      require_not_given(parameters, name, "goes with --points");
+      require_not_given(parameters, name, "is used with --points only");
   }
   Sites sites;
   if (parameters.given("points")) {
-    require_not_given(parameters, "shape", "the grid of points comes from --range and --voxel");
+    require_not_given(parameters, "shape", "the grid of points is given by --range and --voxel");
     return read_point_sites(parameters);
   }
   if (parameters.given("lidar")) {
@@ -91,15 +91,15 @@ Sites read_sites(Parameters& parameters, std::uint64_t seed) {
   const std::string file = parameters.word("coords").value_or("");
   require(table[1] >= 2 && table[1] <= 1 + kMaxAxes, "coords", file,
           text("has ", table[1], table[1] == 1 ? " column" : " columns",
-               "; a batch id and 1 to 4 coordinates are 2 to 5"));
+               "; a batch index and 1 to 4 coordinates are 2 to 5 columns"));
   require(sites.shape.empty() || static_cast<std::int64_t>(sites.shape.size()) == table[1] - 1,
           "shape", joined(sites.shape, ","),
           text("must be ", table[1] - 1, table[1] == 2 ? " extent" : " extents",
-               ", one an axis of ", parameters.source("coords", table)));
+               ", one per axis of ", parameters.source("coords", table)));
   return sites;
 }
 
-/// One of the words, as its place among them; the first if not given.
+/// The index of the given word among the words; 0 if absent.
 template <class Enum, std::size_t count>
 Enum read_enum(const Parameters& parameters, const std::string& name,
                const std::array<std::string_view, count>& names) {
@@ -108,7 +108,7 @@ Enum read_enum(const Parameters& parameters, const std::string& name,
   return static_cast<Enum>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
-/// Made-up sites, in a grid that is known.
+/// Made-up sites in a grid that is known.
 Array draw_sites(const RulebookProblem& book, Parameters& parameters, std::uint64_t seed) {
   const std::int64_t room = key_count(book, book.shape);
   const std::optional<int> asked = parameters.number("sites");
@@ -117,11 +117,11 @@ Array draw_sites(const RulebookProblem& book, Parameters& parameters, std::uint6
   Array coords = made_up_sites(book, count, read_enum<Places>(parameters, "places", kPlaces),
                                read_enum<SiteOrder>(parameters, "order", kSiteOrders), seed);
   if (asked && coords.shape()[0] < *asked)
-    parameters.note(text("sites = ", *asked, ": there is room for ", coords.shape()[0]));
+    parameters.note(text("sites = ", *asked, ": the grid has room for ", coords.shape()[0]));
   return coords;
 }
 
-/// The number of axes where neither sites nor a shape tell it: as the longest list has numbers.
+/// The number of axes if neither sites nor a shape give it: the length of the longest list.
 std::size_t rank_of_lists(const Parameters& parameters) {
   std::size_t rank = 1;
   for (const char* name : {"kernel", "stride", "dilation", "out-padding"})
@@ -146,10 +146,10 @@ int extent_of(const Array& coords, int column, int least) {
   return largest + 1;
 }
 
-/// Fills in the axes, and the grid if nobody told its extents.
+/// Completes the axes, and the grid if its extents are not given.
 void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters) {
   require(!parameters.pads_same(), "pad", "same",
-          "is for dense ladders: the output sites of a sparse one follow from numbers");
+          "is for dense ladders: the output sites of a sparse ladder follow from numbers");
   const std::size_t rank = sites.coords ? static_cast<std::size_t>(sites.coords->shape()[1]) - 1
                            : sites.shape.empty() ? rank_of_lists(parameters)
                                                  : sites.shape.size();
@@ -163,7 +163,7 @@ void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters)
   set(book.dilation, "dilation", 1);
   set(book.out_padding, "out-padding", 0);
   const std::vector<int> pads = parameters.numbers("pad");
-  if (rank > 0 && pads.size() == 2 * rank) {  // before and after, axis by axis
+  if (rank > 0 && pads.size() == 2 * rank) {  // before and after, for each axis
     PerAxis after;
     for (int axis = 0; axis < book.ndim; ++axis) {
       book.pad[axis] = pads[2 * static_cast<std::size_t>(axis)];
@@ -172,7 +172,7 @@ void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters)
     book = with_padding_after(book, after);
   } else {
     require(pads.size() <= 1 || pads.size() == rank, "pad", joined(pads, ","),
-            text("must be one number, one an axis of this ", rank,
+            text("must be one number, one per axis of this ", rank,
                  "-D problem, or before and after each axis"));
     set(book.pad, "pad", 0);
     book = with_padding_after(book, book.pad);
@@ -184,7 +184,7 @@ void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters)
       book.shape[axis] = kExampleExtents[rank - 1];
     } else if (sites.coords->size() != 0) {
       book.shape[axis] = extent_of(*sites.coords, 1 + axis, 1);
-    } else {  // no site, and yet a grid in which the kernel has room
+    } else {  // no site, but a grid large enough for the kernel
       const std::int64_t window = window_extent(book.kernel[axis], book.dilation[axis]);
       book.shape[axis] =
           static_cast<int>(std::clamp<std::int64_t>(window, 1, std::numeric_limits<int>::max()));
@@ -193,8 +193,9 @@ void set_grid(RulebookProblem& book, const Sites& sites, Parameters& parameters)
   if (sites.coords) {
     parameters.note(text(
         "shape: ", joined(std::vector<int>(book.shape.value, book.shape.value + book.ndim), ","),
-        sites.coords->size() != 0 ? ", the smallest that holds all sites"
-                                  : ", for there are no sites to tell it"));
+        sites.coords->size() != 0
+            ? ", the smallest grid that holds all sites"
+            : "; it must be given, because there are no sites to determine it"));
   }
 }
 
@@ -206,7 +207,7 @@ SitesOfBook read_sites_of_book(Parameters& parameters, std::uint64_t seed) {
   book.form = read_enum<RulebookForm>(parameters, "form", kRulebookForms);
   if (book.mode == SparseMode::subm) {
     require_not_given(parameters, "pad",
-                      "mode subm has its own, which puts the kernel's centre on the site");
+                      "mode subm has a fixed padding, which centres the kernel on the site");
   }
   Sites sites = read_sites(parameters, seed);
   set_grid(book, sites, parameters);

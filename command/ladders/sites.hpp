@@ -1,5 +1,5 @@
 /// @file sites.hpp
-/// @brief Where the sites of sparse problems come from: options, files, or made up.
+/// @brief The sites of sparse problems: from options, from files, or made up.
 #pragma once
 
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace convladder::command {
 
-/// Sites, and how a kernel moves over them.
+/// Sites, and the kernel that moves over them.
 struct SitesOfBook {
   RulebookProblem book;  ///< Validated.
-  Array coords;          ///< Its sites.
-  std::string name;      ///< For the title; empty for files of coordinates and made-up sites.
+  Array coords;          ///< The sites of `book`.
+  std::string name;      ///< For the title; empty for files of coordinates and for made-up sites.
 };
 
-/// Reads both. @param seed of sites that are made up
+/// Reads sites and kernel. @param seed of made-up sites
 SitesOfBook read_sites_of_book(Parameters& parameters, std::uint64_t seed);
 
 }  // namespace convladder::command

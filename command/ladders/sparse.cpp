@@ -12,14 +12,14 @@ namespace {
 
 constexpr int kExampleChannels = 16;
 
-/// The most memory that building a rulebook takes: all meetings of sites and taps, twice, and the
+/// The most memory that building a rulebook takes: twice all pairs of sites and taps, and the
 /// tables [KV][rows].
 double rulebook_bytes(const RulebookProblem& book) {
   constexpr double kBytesOfMeeting = 100, kBytesOfEntry = 4;
   const double meetings = static_cast<double>(book.sites) * book.KV;
   double found = book.sites;
   if (book.mode != SparseMode::subm) {
-    double reached = meetings;  // at most as many as there are taps in reach of each stride
+    double reached = meetings;  // at most the number of taps within each stride
     if (book.mode != SparseMode::transposed) {
       reached = book.sites;
       for (int axis = 0; axis < book.ndim; ++axis)
@@ -52,7 +52,7 @@ Task read_sparse(const Ladder& ladder, Parameters parameters, std::uint64_t seed
         extents.tell(axes[axis], shape[axis], source);
     }
     if (name == "weights" && shape[0] != sites.book.KV) {
-      throw BadInput(text(source, ": must have ", sites.book.KV, " taps, as the kernel has"));
+      throw BadInput(text(source, ": must have ", sites.book.KV, " taps, like the kernel"));
     }
     given.emplace(name, std::move(array));
   }

@@ -1,5 +1,5 @@
 /// @file sparse.hpp
-/// @brief What the ladders over sites have in common.
+/// @brief Functions that the sparse ladders share.
 #pragma once
 
 #include <string>
@@ -11,31 +11,31 @@
 
 namespace convladder::command {
 
-/// An array of floats that can be given to a sparse ladder.
+/// A float array that a sparse ladder accepts.
 struct SparseArray {
   std::string name;
-  std::vector<std::string> axes;  ///< "cin" and "cout" tell those extents.
+  std::vector<std::string> axes;  ///< "cin" and "cout" stand for those extents.
 };
 
-/// What a sparse ladder can be given beside sites.
+/// The inputs of a sparse ladder beside the sites.
 struct SparseParameters {
-  std::vector<SparseArray> arrays = {};   ///< Their names are options, too.
-  std::vector<std::string> options = {};  ///< The other ones.
+  std::vector<SparseArray> arrays = {};   ///< Arrays; their names are also options.
+  std::vector<std::string> options = {};  ///< The other options.
 };
 
-/// The options that say how a kernel moves over sites, and others.
+/// The options of the kernel over the sites, and further ones.
 std::vector<std::string> kernel_options_and(const std::vector<std::string>& others);
 
 /// LadderCommand::read of a sparse ladder.
 std::function<std::vector<Task>(const Ladder&, const Options&)> sparse_reader(SparseParameters own);
 
-/// A rulebook over sites. @throws BadInput if it does not fit into the memory
+/// The rulebook over sites. @throws BadInput if it does not fit into memory
 Rulebook rulebook_over(const OverSites& over);
 
-/// Throws BadInput if a rulebook does not fit into the memory.
+/// Throws BadInput if a rulebook does not fit into memory.
 void require_room_for(const RulebookProblem& book);
 
-/// Gives a task, whose problem is known, the arrays of the rulebook that the problem takes.
+/// Adds the arrays of the rulebook to a task whose problem is known.
 void take_rulebook(Task& task, Rulebook rulebook);
 
 }  // namespace convladder::command

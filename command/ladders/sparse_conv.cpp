@@ -1,5 +1,5 @@
 /// @file sparse_conv.cpp
-/// @brief sparse_conv, sparse_dgrad and sparse_wgrad.
+/// @brief Options of sparse_conv, sparse_dgrad and sparse_wgrad.
 #include "command/ladders/sparse.hpp"
 
 namespace convladder::command {

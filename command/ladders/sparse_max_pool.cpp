@@ -1,5 +1,5 @@
 /// @file sparse_max_pool.cpp
-/// @brief sparse_max_pool, sparse_max_pool_dgrad and sparse_avg_pool.
+/// @brief Options of sparse_max_pool, sparse_max_pool_dgrad and sparse_avg_pool.
 #include "command/ladders/sparse.hpp"
 #include "core/error.hpp"
 
@@ -11,8 +11,8 @@ std::string sparse_pool_in_code(const SparsePoolProblem& p) {
               ", .M = ", p.M, ", .pairs = ", p.pairs, "}");
 }
 
-/// What the forward pass would have chosen: from the features among `arrays`, which are taken out,
-/// or from made-up ones. @param source what messages call the features
+/// The argmax of the forward pass, computed from the features among `arrays`, which are removed
+/// from it, or from made-up features. @param source the name of the features in messages
 Array argmax_of(const Rulebook& rulebook, int C, std::uint64_t seed, Arrays& arrays,
                 const std::string& source) {
   auto features = arrays.extract("features");

@@ -40,7 +40,7 @@ std::vector<Task> read_tile_map(const Ladder& ladder, const Options& options) {
     if (only && *only != map.map) continue;
     TileMapProblem problem = example;
     problem.map = map.map;
-    // Without --map, --splits speaks to the one map that splits.
+    // Without --map, --splits selects the one map that splits.
     if (map.map == TileMap::split_k) {
       problem.splits = splits.value_or(std::clamp(problem.k_steps, 1, kDefaultSplits));
     } else if (only) {

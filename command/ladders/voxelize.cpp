@@ -1,5 +1,5 @@
 /// @file voxelize.cpp
-/// @brief Problems of voxelize from the command line: points of a file, simulated, or made up.
+/// @brief Options of voxelize: points from a file, simulated or made up.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -19,18 +19,18 @@ namespace convladder::command {
 namespace {
 
 constexpr int kExamplePoints = 1000, kExampleColumns = 4;
-/// Made-up whole numbers are from -8 to 8: of z, some are outside.
+/// Made-up integers are from -8 to 8; some z are outside of the range.
 constexpr std::array<double, 6> kExampleRange = {-8, -8, -4, 9, 9, 5};
 constexpr double kExampleVoxel = 2;
 
-/// Points, and where they count.
+/// Points and their range.
 struct Source {
   std::optional<Array> points = {};  ///< Empty: to be made up.
   VoxelGrid grid = {};
   std::string name = {};  ///< For the title.
 };
 
-/// The grid that the options give, or else of this range and this side.
+/// The grid from the options, or from this range and this voxel side.
 VoxelGrid read_grid(const Parameters& parameters, const std::array<double, 6>& range, double side) {
   return voxel_grid(read_range(parameters).value_or(range),
                     read_voxel(parameters).value_or(std::array{side, side, side}));
@@ -41,7 +41,7 @@ Source read_source(Parameters& parameters, std::uint64_t seed) {
     if (!parameters.given(name)) return false;
     for (const char* other : others)
       require(!parameters.given(other), other, parameters.word(other).value_or(""),
-              text("the points come from ", name, " already"));
+              text("the points are already given by ", name));
     return true;
   };
   if (alone("points", {"lidar", "n", "c"})) {
@@ -50,14 +50,14 @@ Source read_source(Parameters& parameters, std::uint64_t seed) {
     return {std::move(numbers), grid, file.filename().string()};
   }
   require(!parameters.given("columns"), "columns", parameters.word("columns").value_or(""),
-          "goes with --points");
+          "is used with --points only");
   if (alone("lidar", {"n", "c"}))
     return {lidar_points(lidar_voxels(parameters), seed),
             read_grid(parameters, kLidarRange, kLidarVoxel), "simulated LiDAR sweep"};
   return {.grid = read_grid(parameters, kExampleRange, kExampleVoxel)};
 }
 
-/// Notes how many points have no voxel, and along which axes a mean tells no voxel.
+/// Notes how many points have no voxel, and along which axes a mean does not identify a voxel.
 void look_at(const VoxelizeProblem& problem, const Array& points, const std::string& source,
              Parameters& parameters) {
   const auto numbers = points.as<float>();
@@ -72,12 +72,12 @@ void look_at(const VoxelizeProblem& problem, const Array& points, const std::str
     const float spacing = origin - std::nextafter(origin, 0.0f);
     if (spacing <= problem.grid.voxel[axis]) continue;
     parameters.note(text(source, ": the means of ", kAxes[axis], " are float32, whose numbers are ",
-                         spacing, " apart there, more than a voxel"));
+                         spacing, " apart there, more than the side of a voxel"));
   }
 }
 
 std::vector<Task> read_voxelize(const Ladder& ladder, const Options& options) {
-  Parameters parameters = options.problem;  // which takes notes
+  Parameters parameters = options.problem;  // which collects notes
   parameters.require_only(ladder.name, {"points", "columns", "lidar", "voxel", "range", "n", "c"});
   Source source = read_source(parameters, options.seed);
   VoxelizeProblem problem{.grid = source.grid};
@@ -102,7 +102,7 @@ std::vector<Task> read_voxelize(const Ladder& ladder, const Options& options) {
   return {std::move(task)};
 }
 
-/// "{1, 0.5, 2}", with digits enough for every double.
+/// "{1, 0.5, 2}", with enough digits for every double.
 template <class Number>
 std::string listed(const Number (&list)[3]) {
   std::ostringstream stream;

@@ -23,31 +23,31 @@ void require_countable(std::int64_t count) {
 
 #ifdef __CUDACC__
 
-/// CUB's functions are called twice: to learn how much temporary memory they need, and to work.
+/// CUB's functions are called twice: to query the size of their temporary memory, and to run.
 template <class Call>
 void with_temporary(Call call) {
   std::size_t bytes = 0;
   check(call(nullptr, bytes));
-  // Never null, which would only ask again.
+  // Never null, which would only repeat the query.
   const DeviceArray<char> temporary(static_cast<std::int64_t>(std::max<std::size_t>(bytes, 1)));
   check(call(temporary.data(), bytes));
 }
 
-/// In 64 bits, whatever is summed.
+/// The sum is in 64 bits, whatever the element type.
 struct Plus {
   __host__ __device__ std::int64_t operator()(std::int64_t a, std::int64_t b) const {
     return a + b;
   }
 };
 
-/// sums [count + 1]: the last one from the one before. One thread.
+/// sums [count + 1]: computes the last one from the one before. One thread.
 __global__ void add_last(const std::int32_t* counts, std::int64_t* sums, std::int64_t count) {
   sums[count] = sums[count - 1] + counts[count - 1];
 }
 
 #else
 
-// One thread each.
+// One thread per item.
 
 __global__ void sort_keys_kernel(const std::int64_t* keys, std::int64_t* sorted, std::int64_t count,
                                  std::int64_t low_bits) {

@@ -1,17 +1,16 @@
 /// @file cache_hints.hpp
-/// @brief What a kernel may tell the L2 cache about what it reads and stores.
+/// @brief Hints to the L2 cache about loads and stores.
 ///
-/// The functions in namespace ptx are named after their instructions, as those of ptx.hpp. All are
-/// hints, and change no result; cuda_on_cpu has no cache.
+/// The functions in namespace ptx are named after their instructions, like those of ptx.hpp. Hints
+/// do not change results; cuda_on_cpu has no cache.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
 
 namespace convladder::BACKEND::ptx {
 
-/// `createpolicy.fractional` (sm_80) for all of what is accessed under it: with `evict_first`,
-/// lines that leave the cache before others where it needs room; else with `evict_normal`. Older
-/// GPUs have no such hints.
+/// `createpolicy.fractional` (sm_80) for all accesses with this policy: with `evict_first`, their
+/// lines are evicted before others; otherwise `evict_normal`. Older GPUs have no such hints.
 __device__ inline std::uint64_t createpolicy(bool evict_first) {
   std::uint64_t policy = 0;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800

@@ -1,5 +1,5 @@
 /// @file channel_bias.cu
-/// @brief The kernel behind channel_bias.hpp.
+/// @brief The kernel of channel_bias.hpp.
 #include "core/channel_bias.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
@@ -8,9 +8,10 @@ namespace convladder::BACKEND {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Largest grid; larger problems are processed by a
+                                              ///< grid-stride loop.
 
-/// One thread a number of y. Any one-dimensional grid.
+/// One thread per element of y. Launch with any one-dimensional grid.
 template <class T>
 __global__ void add_bias(ChannelBias to) {
   for (const std::int64_t i : grid_stride(to.count)) add_bias_to<T>(to, i);

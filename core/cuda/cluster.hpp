@@ -1,8 +1,8 @@
 /// @file cluster.hpp
-/// @brief Clusters: blocks that run at the same time, near each other, and reach into each other's
+/// @brief Thread block clusters: blocks that run concurrently on nearby SMs and access each other's
 /// shared memory (compute capability 9.0).
 ///
-/// The functions in namespace ptx are named after their instructions, as those of ptx.hpp.
+/// The functions in namespace ptx are named after their instructions, like those of ptx.hpp.
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -10,8 +10,8 @@
 
 namespace convladder::BACKEND {
 
-/// As launch(), with every `blocks` neighbours along grid.x in a cluster. grid.x is a multiple of
-/// `blocks`, which any GPU with clusters takes up to 8 of.
+/// Like launch(), with clusters of `blocks` consecutive blocks along grid.x. grid.x is a multiple
+/// of `blocks`; every GPU with clusters supports up to 8.
 /// @throws DeviceError if CUDA refuses the launch.
 template <class... Parameters, class... Values>
 void launch_in_clusters(unsigned blocks, void (*kernel)(Parameters...), const LaunchConfig& config,
@@ -35,7 +35,7 @@ using ::cuda_on_cpu::ptx::st_async;
 using ::cuda_on_cpu::ptx::tma_load_multicast;
 #else
 
-/// `%cluster_ctarank` (sm_90): the block's number in its cluster; 0 without one.
+/// `%cluster_ctarank` (sm_90): the block's rank in its cluster; 0 without a cluster.
 __device__ inline unsigned cluster_rank() {
   unsigned rank = 0;
 #if __CUDA_ARCH__ >= 900
@@ -44,9 +44,9 @@ __device__ inline unsigned cluster_rank() {
   return rank;
 }
 
-/// `barrier.cluster.arrive.relaxed` (sm_90): this thread is at the barrier of all threads of the
-/// cluster. It has to wait before it arrives again. What it has written before need not be visible
-/// to those who have waited, but for barriers that were initialised before a
+/// `barrier.cluster.arrive.relaxed` (sm_90): the thread arrives at the barrier of all threads of
+/// the cluster, and must wait before it arrives again. Its earlier writes need not be visible to
+/// threads that have waited, except for barriers that were initialised before a
 /// fence_mbarrier_init(): a release would wait for all its writes to memory.
 __device__ inline void barrier_cluster_arrive_relaxed() {
 #if __CUDA_ARCH__ >= 900
@@ -56,7 +56,7 @@ __device__ inline void barrier_cluster_arrive_relaxed() {
 #endif
 }
 
-/// `barrier.cluster.wait` (sm_90): waits until all threads of the cluster have arrived, but for
+/// `barrier.cluster.wait` (sm_90): waits until all threads of the cluster have arrived, except
 /// those that have exited.
 __device__ inline void barrier_cluster_wait() {
 #if __CUDA_ARCH__ >= 900
@@ -66,8 +66,8 @@ __device__ inline void barrier_cluster_wait() {
 #endif
 }
 
-/// `mapa` (sm_90): the address of what lies at `shared`, in the shared memory of the cluster's
-/// block of this rank.
+/// `mapa` (sm_90): the address that corresponds to `shared` in the shared memory of the cluster's
+/// block with this rank.
 __device__ inline unsigned mapa(const void* shared, unsigned rank) {
   unsigned address = 0;
 #if __CUDA_ARCH__ >= 900
@@ -81,9 +81,9 @@ __device__ inline unsigned mapa(const void* shared, unsigned rank) {
 }
 
 /// `mbarrier.arrive.relaxed`, in any block of the cluster (sm_90): one arrival at the barrier at an
-/// address of mapa(). That block must not have ended. It tells that this thread has read what it
-/// wanted to; what it has written need not be visible. (As a release, nvcc 13 puts a MEMBAR.ALL.GPU
-/// before it.)
+/// address returned by mapa(). That block must not have ended. The arrival signals that this thread
+/// has completed its reads; its writes need not be visible. (For a release, nvcc 13 emits a
+/// MEMBAR.ALL.GPU before it.)
 __device__ inline void mbarrier_arrive_relaxed(unsigned address) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(address)
@@ -93,9 +93,10 @@ __device__ inline void mbarrier_arrive_relaxed(unsigned address) {
 #endif
 }
 
-/// `st.async` (sm_90): stores four numbers at an address of mapa(), a multiple of 16, and then
-/// tells the barrier at another one, in the same block, of 16 bytes. Who waits there for them all
-/// may read them. That block must not have ended, nor end before it has waited.
+/// `st.async` (sm_90): stores four floats at an address of mapa(), a multiple of 16, and then
+/// counts 16 bytes at the barrier at another such address in the same block. A thread that waits
+/// there for all bytes may read them. That block must not have ended, and must not end before it
+/// has waited.
 __device__ inline void st_async(unsigned address, const float4& value, unsigned barrier) {
 #if __CUDA_ARCH__ >= 900
   asm volatile(
@@ -108,10 +109,10 @@ __device__ inline void st_async(unsigned address, const float4& value, unsigned 
 #endif
 }
 
-/// tma_load() into several blocks of the cluster, those of which `blocks` has the bit of their rank
-/// (sm_90): to the same place in the shared memory of each, whose barrier at the same place is told
-/// of the bytes. The box is read once. None of the blocks may have ended, nor end before it has
-/// waited for the bytes.
+/// Multicast tma_load() (sm_90): loads into the blocks of the cluster whose rank's bit is set in
+/// `blocks`, at the same offset in the shared memory of each; the barrier at the same offset counts
+/// the bytes. The box is read once. None of the blocks may have ended, and none may end before it
+/// has waited for the bytes.
 template <int kRank>
 __device__ inline void tma_load_multicast(void* shared_to, const CUtensorMap* map,
                                           std::uint64_t* barrier, const int (&at)[kRank],

@@ -1,5 +1,6 @@
 /// @file constant_memory.hpp
-/// @brief Constant memory is the process's, not a run's: runs in several streams take turns.
+/// @brief Constant memory belongs to the process, not to a run: runs in several streams use it in
+/// turn.
 #pragma once
 
 #include <mutex>
@@ -8,9 +9,9 @@
 
 namespace convladder::BACKEND {
 
-/// One run's turn to write constant memory and to launch the kernels that read it. Runs in other
-/// streams wait for these kernels, on the device. Where runs are recorded into CUDA graphs, it is
-/// up to the caller that two such graphs never run at once.
+/// The exclusive use of constant memory by one run: from writing it to the end of the kernels that
+/// read it. Runs in other streams wait for these kernels on the device. If runs are recorded into
+/// CUDA graphs, the caller must ensure that two such graphs never run concurrently.
 class ConstantMemoryTurn {
  public:
   ConstantMemoryTurn() : lock_(mutex()), is_recorded_(is_recorded()) {
@@ -19,7 +20,7 @@ class ConstantMemoryTurn {
   ConstantMemoryTurn(const ConstantMemoryTurn&) = delete;
   ConstantMemoryTurn& operator=(const ConstantMemoryTurn&) = delete;
   ~ConstantMemoryTurn() {
-    // A failure here is that of an earlier call, which was reported where it happened.
+    // A failure here was caused by an earlier call, which has reported it.
     if (!is_recorded_) static_cast<void>(cudaEventRecord(last_read(), current_stream()));
   }
 
@@ -28,7 +29,7 @@ class ConstantMemoryTurn {
     static std::mutex mutex;
     return mutex;
   }
-  /// Stays until the program ends: CUDA may be gone before it.
+  /// Kept until the program ends: CUDA may be shut down before it.
   static cudaEvent_t last_read() {
     static const cudaEvent_t event = [] {
       cudaEvent_t made = nullptr;

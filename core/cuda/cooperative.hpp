@@ -1,5 +1,5 @@
 /// @file cooperative.hpp
-/// @brief Launches whose whole grid is on the device at once, so that all threads may wait for all.
+/// @brief Launches whose whole grid is resident, so that all threads can wait for all others.
 #pragma once
 
 #include "core/cuda/device_attribute.hpp"
@@ -10,8 +10,8 @@
 
 namespace convladder::BACKEND {
 
-/// Blocks of a kernel, without dynamic shared memory, that the device holds at once. The answer
-/// takes microseconds: ask once.
+/// The number of blocks of a kernel, without dynamic shared memory, that can be resident on the
+/// device. The query takes microseconds: call it once.
 template <class... Parameters>
 int resident_blocks(void (*kernel)(Parameters...), int threads) {
   int of_multiprocessor = 0;

@@ -1,5 +1,5 @@
 /// @file device.cu
-/// @brief A CUDA device as programs see it: compiled by nvcc for the GPU, and for cuda_on_cpu.
+/// @brief A CUDA device for programs: compiled by nvcc for the GPU, and for cuda_on_cpu.
 #include <new>
 
 #include "core/cuda/device_attribute.hpp"
@@ -61,7 +61,8 @@ class CudaDevice final : public Device {
   void synchronize() override { check(cudaDeviceSynchronize()); }
 
  private:
-  /// In the stream of the run, if one is going on: it may create an output, which is filled then.
+  /// In the stream of the current run, if there is one: it may create an output, which is filled
+  /// there.
   static void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
     check(cudaMemcpyAsync(to, from, bytes, kind, current_stream()));
     check(cudaStreamSynchronize(current_stream()));

@@ -1,5 +1,5 @@
 /// @file device_array.hpp
-/// @brief Device memory for what a rung learns the size of only while it runs.
+/// @brief Device memory whose size a rung learns only while it runs.
 #pragma once
 
 #include <new>
@@ -9,12 +9,13 @@
 
 namespace convladder::BACKEND {
 
-/// Uninitialised elements on the device, freed with this object. Allocated and freed in the order
-/// of the run's stream, so a kernel that still reads them is waited for, but not by the host.
+/// Uninitialised elements on the device, freed with this object. Allocation and release are ordered
+/// in the run's stream, so kernels that still read the elements complete first, without a wait on
+/// the host.
 template <class T>
 class DeviceArray {
  public:
-  /// @param count elements; 0 is legal, data() is null then.
+  /// @param count elements; 0 is allowed, data() is then null.
   /// @throws std::bad_alloc when there is not enough memory
   explicit DeviceArray(std::int64_t count) : stream_(current_stream()) {
     if (count == 0) return;
@@ -28,13 +29,13 @@ class DeviceArray {
     check(code);
     data_ = static_cast<T*>(memory);
   }
-  /// Takes over the memory of `other`, which is empty then.
+  /// Takes over the memory of `other`, which becomes empty.
   DeviceArray(DeviceArray&& other) noexcept
       : stream_(other.stream_), data_(std::exchange(other.data_, nullptr)) {}
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
   ~DeviceArray() {
-    // A failure here is that of an earlier call, which was reported where it happened.
+    // A failure here was caused by an earlier call, which has reported it.
     if (data_ != nullptr) static_cast<void>(cudaFreeAsync(data_, stream_));
   }
 
@@ -46,8 +47,8 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
-/// One element from the device, by way of pinned memory. The host waits for all work before. A
-/// kernel that writes the element itself can as well write it to a HostMessage.
+/// Reads one element from the device through pinned memory. The host waits for all earlier work. A
+/// kernel that writes the element itself can write it to a HostMessage instead.
 template <class T>
 T downloaded(const T* from_device) {
   HostMessage<T> message;
@@ -57,7 +58,7 @@ T downloaded(const T* from_device) {
   return message.received();
 }
 
-/// Copies elements to the host, which waits for them.
+/// Copies elements to the host, and waits for the copy.
 template <class T>
 void download(const T* from_device, std::size_t count, T* to) {
   check(cudaMemcpyAsync(to, from_device, count * sizeof(T), cudaMemcpyDeviceToHost,

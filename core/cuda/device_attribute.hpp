@@ -1,5 +1,5 @@
 /// @file device_attribute.hpp
-/// @brief What the current device has: its size, and instructions that older ones have not.
+/// @brief Properties of the current device: its size, and its instruction set.
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -17,19 +17,19 @@ inline int device_attribute(cudaDeviceAttr attribute) {
 /// Streaming multiprocessors of the current device.
 inline int multiprocessors() { return device_attribute(cudaDevAttrMultiProcessorCount); }
 
-/// Bytes of shared memory that a block may have at most, if it asks for them.
+/// The most bytes of shared memory per block, with opt-in.
 inline std::size_t max_shared_bytes() {
   return static_cast<std::size_t>(device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin));
 }
 
-/// `count` blocks, which are enough for a large GPU. On a machine that tests made small
-/// (max_strided_blocks) fewer are, so that small problems meet what is made for large ones.
+/// `count` blocks, which suffice for a large GPU. In tests with max_strided_blocks it is less, so
+/// that small problems exercise the code for large ones.
 inline std::int64_t enough_blocks(std::int64_t count) {
   return std::min(count, max_strided_blocks);
 }
 
-/// Of the current device, as the number in `sm_90`: 75 for Turing, 80 for Ampere, 90 for Hopper and
-/// for cuda_on_cpu's model of a device; 0 where there is none.
+/// The compute capability of the current device as the number in `sm_90`: 75 for Turing, 80 for
+/// Ampere, 90 for Hopper and for cuda_on_cpu's default model; 0 if there is no device.
 inline int compute_capability() {
   int device = 0;
   if (cudaGetDevice(&device) != cudaSuccess) {

@@ -1,6 +1,6 @@
 /// @file early_launch.hpp
-/// @brief Launches that begin before the kernel before has ended (CUDA C++ Programming Guide,
-/// "Programmatic Dependent Launch").
+/// @brief Programmatic dependent launch (PDL): launches that start before the preceding kernel has
+/// ended (CUDA C++ Programming Guide, "Programmatic Dependent Launch").
 #pragma once
 
 #include "core/cuda/device_attribute.hpp"
@@ -8,10 +8,11 @@
 
 namespace convladder::BACKEND {
 
-/// As launch(), but blocks may begin as soon as all blocks of the kernel before have called
-/// let_next_kernel_begin() or ended. They do what does not depend on it, and then call
-/// wait_for_kernel_before(). So the launch and the beginning of one kernel lie beside the end of
-/// the other. On the CPU, and before compute capability 9.0, kernels come one after the other.
+/// Like launch(), but blocks may start as soon as all blocks of the preceding kernel have called
+/// let_next_kernel_begin() or ended. They execute the part that does not depend on it, and then
+/// call wait_for_kernel_before(). The launch and the prologue of one kernel thus overlap with the
+/// end of the other. On the CPU, and before compute capability 9.0, kernels run one after the
+/// other.
 template <class... Parameters, class... Values>
 void launch_early(void (*kernel)(Parameters...), const LaunchConfig& config,
                   Values&&... arguments) {
@@ -29,15 +30,15 @@ void launch_early(void (*kernel)(Parameters...), const LaunchConfig& config,
 #endif
 }
 
-/// Ends when the kernel before has ended, and what it has written can be read. At once in a kernel
-/// that was launched by launch().
+/// Returns when the preceding kernel has ended and its writes are visible; at once in a kernel that
+/// was launched by launch().
 __device__ inline void wait_for_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaGridDependencySynchronize();
 #endif
 }
 
-/// From here on, this block does not keep a kernel that launch_early() launches from beginning.
+/// From here on, this block does not delay a kernel that is launched by launch_early().
 __device__ inline void let_next_kernel_begin() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();

@@ -1,9 +1,9 @@
 /// @file grid_stride.hpp
-/// @brief The loop of a kernel whose grid may have fewer threads than there is work.
+/// @brief The grid-stride loop: a kernel whose grid may have fewer threads than work items.
 ///
 ///     for (const std::int64_t i : grid_stride(count)) ...
 ///
-/// Neighbouring threads take neighbouring items, in each round (M. Harris, "CUDA Pro Tip: Write
+/// Neighbouring threads take neighbouring items in each iteration (M. Harris, "CUDA Pro Tip: Write
 /// Flexible Kernels with Grid-Stride Loops", 2013).
 #pragma once
 
@@ -13,51 +13,50 @@
 
 namespace convladder::BACKEND {
 
-/// This thread's number in a one-dimensional grid.
-/// @tparam kThreads  threads of a block, where the kernel knows them
+/// This thread's index in a one-dimensional grid.
+/// @tparam kThreads  threads per block, if known at compile time
 template <unsigned kThreads = 0>
 __device__ inline std::int64_t thread_of_grid() {
   if constexpr (kThreads > 0) return std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
   return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
 }
 
-/// How many threads there are in it.
+/// The number of threads in the grid.
 template <unsigned kThreads = 0>
 __device__ inline std::int64_t threads_of_grid() {
   if constexpr (kThreads > 0) return std::int64_t{gridDim.x} * kThreads;
   return std::int64_t{gridDim.x} * blockDim.x;
 }
 
-/// `first`, and every so many from there on as the grid has threads, as long as it is below
-/// `count`.
+/// The items `first`, first + threads of the grid, ... below `count`.
 template <unsigned kThreads>
 struct GridStride {
-  std::int64_t step, first, count;  ///< Threads of the grid, this one's number, and the limit.
+  std::int64_t step, first, count;  ///< Threads of the grid, the current item, and the limit.
 
-  /// A number of them, as range-based loops ask for it.
+  /// The iterator for range-based loops.
   struct Iterator {
-    std::int64_t number, step;  ///< This one, and how far the next is.
-    /// This one.
+    std::int64_t number, step;  ///< The current item, and the distance to the next.
+    /// The current item.
     __device__ std::int64_t operator*() const { return number; }
-    /// The next one. With a known block, one multiplication says how far it is, and holds no
-    /// register.
+    /// Advances to the next item. If the block size is known, the distance takes one multiplication
+    /// and no register.
     __device__ void operator++() { number += kThreads > 0 ? threads_of_grid<kThreads>() : step; }
-    /// Whether there is one.
+    /// Whether there is a further item.
     __device__ bool operator!=(std::int64_t end) const { return number < end; }
   };
-  /// The first.
+  /// The first item.
   __device__ Iterator begin() const { return {first, step}; }
-  /// What they are below.
+  /// The limit.
   __device__ std::int64_t end() const { return count; }
 };
 
-/// Of `count` items, those of this thread of a one-dimensional grid: its number, and from there on
-/// every one as far as there are threads. Written out:
+/// The items of this thread of a one-dimensional grid among `count` items: its index, and every
+/// item at a distance of the number of threads. Written out:
 ///
 ///     for (std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < count;
 ///          i += std::int64_t{gridDim.x} * blockDim.x)
 ///
-/// @tparam kThreads  threads of a block, where the kernel knows them
+/// @tparam kThreads  threads per block, if known at compile time
 template <unsigned kThreads = 0>
 __device__ inline GridStride<kThreads> grid_stride(std::int64_t count) {
   return {threads_of_grid<kThreads>(), thread_of_grid<kThreads>(), count};

@@ -1,5 +1,5 @@
 /// @file host_message.hpp
-/// @brief A few numbers that kernels tell the host in the middle of a run.
+/// @brief A few numbers that kernels send to the host during a run.
 #pragma once
 
 #include <atomic>
@@ -12,25 +12,26 @@
 
 namespace convladder::BACKEND {
 
-/// Where a message is left: pinned memory of the host, and an event behind what writes it. Both
-/// take longer to make than most kernels run, so they are kept for the next message.
+/// The place of a message: pinned host memory, and an event after the operation that writes it.
+/// Both take longer to create than most kernels run, so they are kept for the next message.
 struct MessageSlot {
   static constexpr std::size_t kBytes = 64;  ///< Of the memory.
 
-  void* memory = nullptr;         ///< Kernels write to it as to their own.
-  cudaEvent_t written = nullptr;  ///< Without a time.
+  void* memory = nullptr;         ///< The device's address of the same memory.
+  cudaEvent_t written = nullptr;  ///< Without timing.
 };
 
-/// The slots that no message uses. They stay until the program ends: CUDA may be gone before them.
+/// The slots that no message uses. They are kept until the program ends: CUDA may be shut down
+/// before them.
 class MessageSlots {
  public:
-  /// Those of the process.
+  /// The free slots of the process.
   static MessageSlots& instance() {
     static auto* const slots = new MessageSlots;
     return *slots;
   }
 
-  /// One that nobody else uses.
+  /// A slot that no other message uses.
   MessageSlot take() {
     const std::lock_guard lock(mutex_);
     if (unused_.empty()) return made();
@@ -38,7 +39,7 @@ class MessageSlots {
     unused_.pop_back();
     return slot;
   }
-  /// Nothing writes to it any more.
+  /// No operation writes to the slot any more.
   void give_back(const MessageSlot& slot) noexcept {
     const std::lock_guard lock(mutex_);
     unused_.push_back(slot);  // there is room: see made()
@@ -55,24 +56,25 @@ class MessageSlots {
 
   std::mutex mutex_;
   std::vector<MessageSlot> unused_;
-  std::size_t count_ = 0;  ///< Of all slots, in use or not.
+  std::size_t count_ = 0;  ///< The number of slots, used or free.
 };
 
-/// A message in the memory of the host, as kernels see it.
+/// A message in host memory, as kernels access it.
 template <class T>
 struct Letter {
-  T value;                ///< What is told.
-  std::uint32_t is_sent;  ///< 1 when the value is there.
+  T value;                ///< The content.
+  std::uint32_t is_sent;  ///< 1 when the value is present.
 
-  /// One thread of a kernel tells it. The host need not wait for the kernel's end.
+  /// Called by one thread of a kernel. The host need not wait for the kernel's end.
   __device__ void send(const T& told) {
     value = told;
-    __threadfence_system();  // the host sees the value before it sees that it is there
+    __threadfence_system();  // the value must be visible to the host before the flag
     *static_cast<volatile std::uint32_t*>(&is_sent) = 1;
   }
 };
 
-/// A number, or a few, that a kernel finds out and the host needs before the run can go on.
+/// A number, or a few numbers, that a kernel computes and the host needs before the run can
+/// continue.
 ///
 ///     HostMessage<Count> count;
 ///     launch(count_sites, ..., count.letter());  // a thread of it calls letter->send(...)
@@ -80,9 +82,9 @@ struct Letter {
 ///     launch(what_needs_no_count, ...);          // runs while the host waits
 ///     const Count found = count.received();      // waits for the letter, and for no more
 ///
-/// A copy to memory of the host that is not pinned goes through a buffer of the driver's, can only
-/// start when everything before has ended, and takes as long as a small kernel. Here, there is no
-/// copy, who waits need not be the last in the stream, and a letter arrives before its kernel ends.
+/// A copy to pageable host memory uses a buffer of the driver, can start only when all earlier work
+/// has ended, and takes as long as a small kernel. A message needs no copy, is not ordered behind
+/// other work in the stream, and arrives before its kernel ends.
 ///
 /// It is all zeros until it is written. A run that waits for a message cannot be recorded in a CUDA
 /// graph.
@@ -95,18 +97,18 @@ class HostMessage {
   HostMessage(const HostMessage&) = delete;
   HostMessage& operator=(const HostMessage&) = delete;
   ~HostMessage() {
-    // Where an exception came between, a kernel may write yet: nobody gets the slot again.
+    // After an exception a kernel may still write to the slot, so it is not reused.
     if (is_received_) MessageSlots::instance().give_back(slot_);
   }
 
-  /// Where to write it, on the device.
+  /// The device address to write to.
   Letter<T>* letter() const { return static_cast<Letter<T>*>(slot_.memory); }
-  /// To be called behind the launch, or the copy to letter()->value, that writes it.
+  /// Must be called after the launch, or the copy to letter()->value, that writes it.
   void expect() const { check(cudaEventRecord(slot_.written, current_stream())); }
-  /// Waits for the letter, or for the end of what was launched before expect().
+  /// Waits for the message, or for the end of the work launched before expect().
   T received() {
     const volatile std::uint32_t* const is_sent = &letter()->is_sent;
-    // The event ends the wait where a copy wrote the value, and where a kernel failed.
+    // The event ends the wait if a copy wrote the value, or if a kernel failed.
     for (cudaError_t state = cudaErrorNotReady; *is_sent == 0 && state != cudaSuccess;) {
       for (int i = 0; i < kLooksBetweenQueries && *is_sent == 0; ++i) {
       }
@@ -119,7 +121,8 @@ class HostMessage {
   }
 
  private:
-  static constexpr int kLooksBetweenQueries = 100;  ///< A query takes as long as many looks.
+  static constexpr int kLooksBetweenQueries = 100;  ///< A query of the event takes as long as many
+                                                    ///< reads of the flag.
 
   MessageSlot slot_;
   bool is_received_ = false;

@@ -1,19 +1,19 @@
 /// @file matrix_copy.cu
-/// @brief The kernel behind matrix_copy.hpp: a transpose through shared memory.
+/// @brief The kernel of matrix_copy.hpp: a transposition through shared memory.
 #include "core/cuda/launch.hpp"
 #include "core/matrix_copy.hpp"
 
 namespace convladder::BACKEND {
 namespace {
 
-constexpr int kTile = 32;  ///< Rows and columns of a block's tile: a warp reads, and writes, a row.
+constexpr int kTile = 32;  ///< Rows and columns of a block's tile: a warp reads and writes one row.
 constexpr int kRows = 8;   ///< Rows of threads.
 
-/// from [rows][columns], to [columns][rows]. Grid (ceil(columns/32), <= ceil(rows/32)), block
-/// (32, 8).
+/// from [rows][columns], to [columns][rows]. Launch with grid (ceil(columns/32), <= ceil(rows/32)),
+/// block (32, 8).
 template <class T>
 __global__ void transpose(std::int64_t rows, std::int64_t columns, const T* from, T* to) {
-  __shared__ T tile[kTile][kTile + 1];  // a column of it is in different banks
+  __shared__ T tile[kTile][kTile + 1];  // the elements of a column are in different banks
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const std::int64_t first_column = std::int64_t{blockIdx.x} * kTile;
   for (std::int64_t first_row = std::int64_t{blockIdx.y} * kTile; first_row < rows;

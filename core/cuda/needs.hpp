@@ -1,5 +1,5 @@
 /// @file needs.hpp
-/// @brief Why the current device cannot run a kernel.
+/// @brief The reasons why the current device cannot run a kernel.
 #pragma once
 
 #include "core/cuda/device_attribute.hpp"
@@ -7,15 +7,16 @@
 
 namespace convladder::BACKEND {
 
-/// Why the current device does not run code for "sm_80", "sm_90a" ..., if so.
-/// @param feature for which it is needed, if that is not features_of() the architecture
+/// The reason why the current device does not run code for "sm_80", "sm_90a" ...; empty if it does.
+/// @param feature the required feature, if it is not features_of() the architecture
 inline Declined why_not(const char* architecture, const char* feature = "") {
   const int capability = compute_capability();
   if (runs_on(architecture, capability)) return {};
   return need_in_words(architecture, capability, feature);
 }
 
-/// Why a block cannot have so many bytes of shared memory on the current device, if so.
+/// The reason why a block cannot have this many bytes of shared memory on the current device; empty
+/// if it can.
 inline Declined why_no_shared(std::int64_t bytes) {
   const auto most = static_cast<std::int64_t>(max_shared_bytes());
   if (bytes <= most) return {};

@@ -1,9 +1,9 @@
 /// @file ptx.hpp
-/// @brief PTX instructions that CUDA C++ has no function for, as functions named after them.
+/// @brief PTX instructions without a CUDA C++ function, as functions named after them.
 ///
-/// Inline assembly stands here, in cluster.hpp and in row_or_zeros.hpp alone. Under nvcc each
-/// function is one instruction; on the CPU it does what NVIDIA's "PTX ISA" manual (9.0) says, by
-/// <cuda_on_cpu/ptx.hpp>, so that the kernels that use it run, and are tested, without a GPU.
+/// Inline assembly is used only here, in cluster.hpp and in row_or_zeros.hpp. Under nvcc each
+/// function is one instruction; on the CPU it is emulated as specified by NVIDIA's "PTX ISA" manual
+/// (9.0), by <cuda_on_cpu/ptx.hpp>, so that kernels that use it can be tested without a GPU.
 #pragma once
 
 #include <cuda.h>
@@ -20,20 +20,20 @@
 namespace convladder::BACKEND::ptx {
 
 #ifdef __CUDACC__
-/// The address of shared memory as PTX takes it: 32 bits, counted in the shared window.
+/// The 32-bit address of shared memory in PTX, relative to the shared window.
 __device__ inline unsigned shared_address(const void* shared) {
   return static_cast<unsigned>(__cvta_generic_to_shared(shared));
 }
 #endif
 
-/// `cp.async` (sm_80): copies kBytes = 4, 8 or 16 from global to shared memory without passing
-/// through registers, and without waiting. Only the first `read_bytes` are read; the rest of the
+/// `cp.async` (sm_80): copies kBytes = 4, 8 or 16 from global to shared memory asynchronously,
+/// without passing through registers. Only the first `read_bytes` are read; the rest of the
 /// destination becomes zero. Both addresses are multiples of kBytes; with read_bytes = 0 the source
-/// is not read at all, but must still be aligned. The bytes are there after cp_async_wait_group()
-/// for the calling thread, and after a barrier behind it for the other threads.
+/// is not read, but must still be aligned. The bytes are visible to the calling thread after
+/// cp_async_wait_group(), and to the other threads after a subsequent barrier.
 ///
-/// 16 bytes go past the L1 cache (`.cg`), fewer through it (`.ca`). Older GPUs (sm_75) copy at
-/// once.
+/// Copies of 16 bytes bypass the L1 cache (`.cg`), smaller ones use it (`.ca`). Older GPUs (sm_75)
+/// copy synchronously.
 template <int kBytes>
 __device__ inline void cp_async(void* shared_to, const void* global_from, int read_bytes = kBytes) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "cp.async copies 4, 8 or 16 bytes");
@@ -67,7 +67,7 @@ __device__ inline void cp_async_commit_group() {
 #endif
 }
 
-/// `cp.async.wait_group`: waits until all but the last kGroups groups of this thread have landed.
+/// `cp.async.wait_group`: waits until all but the last kGroups groups of this thread are complete.
 template <int kGroups>
 __device__ inline void cp_async_wait_group() {
 #ifndef __CUDACC__
@@ -127,8 +127,7 @@ __device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, i
 }
 #else
 
-/// `ldmatrix.sync.aligned.m8n8.x2.shared.b16` (sm_75): two of the matrices that ldmatrix_x4() loads
-/// four of.
+/// `ldmatrix.sync.aligned.m8n8.x2.shared.b16` (sm_75): two matrices; see ldmatrix_x4().
 __device__ inline void ldmatrix_x2(std::uint32_t (&fragment)[2], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
                : "=r"(fragment[0]), "=r"(fragment[1])
@@ -137,10 +136,10 @@ __device__ inline void ldmatrix_x2(std::uint32_t (&fragment)[2], const void* row
 }
 
 /// `ldmatrix.sync.aligned.m8n8.x4.shared.b16` (sm_75): the whole warp loads four matrices of 8 rows
-/// of 16 bytes from shared memory. Lane 8 * m + i tells where row i of matrix m begins, at a
-/// multiple of 16 bytes. Lane l gets, of each matrix, 4 bytes of row l / 4: the (l % 4)th. Made for
-/// 16-bit elements, it moves 32-bit ones as well: each lane gets one, and that is how mma.sync
-/// wants its factors.
+/// of 16 bytes from shared memory. Lane 8 * m + i passes the address of row i of matrix m, a
+/// multiple of 16 bytes. Lane l receives 4 bytes of row l / 4 of each matrix, the (l % 4)th. The
+/// instruction is designed for 16-bit elements; for 32-bit elements each lane receives one, which
+/// is the fragment layout of mma.sync.
 __device__ inline void ldmatrix_x4(std::uint32_t (&fragment)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
@@ -148,8 +147,7 @@ __device__ inline void ldmatrix_x4(std::uint32_t (&fragment)[4], const void* row
                : "memory");
 }
 
-/// `ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16` (sm_75): two of the matrices that
-/// ldmatrix_x4_trans() loads four of.
+/// `ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16` (sm_75): two matrices; see ldmatrix_x4_trans().
 __device__ inline void ldmatrix_x2_trans(std::uint32_t (&fragment)[2], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
                : "=r"(fragment[0]), "=r"(fragment[1])
@@ -157,10 +155,10 @@ __device__ inline void ldmatrix_x2_trans(std::uint32_t (&fragment)[2], const voi
                : "memory");
 }
 
-/// `ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16` (sm_75): as ldmatrix_x4(), but each matrix
-/// [8][8] of 16-bit elements is transposed on its way: lane l gets the elements of rows 2 (l % 4)
-/// and 2 (l % 4) + 1 in column l / 4, the first one in the low half. A factor b [k][n] that lies in
-/// memory as written here, row by row, is loaded like this.
+/// `ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16` (sm_75): like ldmatrix_x4(), but each matrix
+/// [8][8] of 16-bit elements is transposed: lane l receives the elements of rows 2 (l % 4) and 2 (l
+/// % 4) + 1 in column l / 4, the first one in the low half. This loads a row-major operand b
+/// [k][n].
 __device__ inline void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
@@ -168,10 +166,10 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&fragment)[4], const voi
                : "memory");
 }
 
-/// `stmatrix.sync.aligned.m8n8.x4.trans.shared.b16` (sm_90): the opposite of ldmatrix_x4_trans():
-/// lane l gives, of each matrix, the elements of rows 2 (l % 4) and 2 (l % 4) + 1 in column l / 4.
-/// Sums of mma.sync and wgmma, rounded to 16 bits, two neighbours of a row in a register, are
-/// stored transposed by it.
+/// `stmatrix.sync.aligned.m8n8.x4.trans.shared.b16` (sm_90): the inverse of ldmatrix_x4_trans():
+/// lane l passes, for each matrix, the elements of rows 2 (l % 4) and 2 (l % 4) + 1 in column l
+/// / 4. It stores accumulators of mma.sync and wgmma, rounded to 16 bits and packed in pairs along
+/// a row, transposed.
 __device__ inline void stmatrix_x4_trans(void* row, const std::uint32_t (&fragment)[4]) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
@@ -183,8 +181,8 @@ __device__ inline void stmatrix_x4_trans(void* row, const std::uint32_t (&fragme
 #endif
 }
 
-/// `cvt.rna.tf32.f32` (sm_80): the nearest number with 10 bits of fraction instead of 23, the one
-/// further from zero where two are as near.
+/// `cvt.rna.tf32.f32` (sm_80): rounds to the nearest number with 10 fraction bits instead of 23,
+/// ties away from zero.
 __device__ inline std::uint32_t to_tf32(float value) {
 #if __CUDA_ARCH__ >= 800
   std::uint32_t bits;
@@ -203,7 +201,8 @@ __device__ inline std::uint32_t to_tf32(float value) {
 ///     b at (place, group), (place + 4, group)
 ///     d at (group, 2 place), (group, 2 place + 1), (group + 8, 2 place), (group + 8, 2 place + 1)
 ///
-/// The 13 low bits of a and b are ignored: what to_tf32() did not round before is truncated.
+/// The 13 low bits of a and b are ignored: an operand that was not rounded by to_tf32() is
+/// truncated.
 __device__ inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[4],
                                         const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
@@ -213,13 +212,13 @@ __device__ inline void mma_m16n8k8_tf32(float (&d)[4], const std::uint32_t (&a)[
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  __trap();  // rungs that come here decline older GPUs
+  __trap();  // rungs that use it decline older GPUs
 #endif
 }
 
 /// `mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32` (sm_80): the same with a [16][16], b [16][8]
-/// of float16. A register of a or b holds two numbers that follow one another along k, the first
-/// one in its low half; it begins
+/// of fp16. A register of a or b holds two consecutive elements along k, the first one in its low
+/// half; it begins
 ///
 ///     a at (group, 2 place), (group + 8, 2 place), (group, 2 place + 8), (group + 8, 2 place + 8)
 ///     b at (2 place, group), (2 place + 8, group)
@@ -238,7 +237,7 @@ __device__ inline void mma_m16n8k16_f16(float (&d)[4], const std::uint32_t (&a)[
 #endif
 }
 
-/// `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32` (sm_80): the same of bfloat16.
+/// `mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32` (sm_80): the same in bf16.
 __device__ inline void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)[4],
                                          const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
@@ -252,35 +251,35 @@ __device__ inline void mma_m16n8k16_bf16(float (&d)[4], const std::uint32_t (&a)
 #endif
 }
 
-/// Whether the device code being compiled may use wgmma: the architecture sm_90a, not sm_90.
+/// Whether the device code being compiled may use wgmma: the architecture is sm_90a, not sm_90.
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL)
 #define CONVLADDER_SM90A 1
 #else
 #define CONVLADDER_SM90A 0
 #endif
 
-/// `mbarrier.init` (sm_80): a barrier in shared memory whose phases end after so many arrivals, and
-/// the bytes that these expect. One thread; the others see it after fence_mbarrier_init() of this
-/// thread and a barrier of the block.
+/// `mbarrier.init` (sm_80): a barrier in shared memory whose phases complete after this many
+/// arrivals and after the bytes that these expect. Called by one thread; it is visible to the other
+/// threads after fence_mbarrier_init() of this thread and a barrier of the block.
 __device__ inline void mbarrier_init(std::uint64_t* barrier, int arrivals) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)),
                "r"(arrivals)
                : "memory");
 #else
-  __trap();  // here and below: rungs that come here decline older GPUs
+  __trap();  // here and below: rungs that use it decline older GPUs
 #endif
 }
 
-/// `fence.mbarrier_init` (sm_90): makes initialised barriers known to TMA.
+/// `fence.mbarrier_init` (sm_90): makes initialised barriers visible to TMA (the async proxy).
 __device__ inline void fence_mbarrier_init() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 #endif
 }
 
-/// `mbarrier.arrive`: one of the arrivals of the current phase; what this thread did before is
-/// visible to those who have waited for the phase.
+/// `mbarrier.arrive`: one arrival in the current phase; this thread's earlier writes are visible to
+/// threads that have waited for the phase.
 __device__ inline void mbarrier_arrive(std::uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
@@ -290,9 +289,9 @@ __device__ inline void mbarrier_arrive(std::uint64_t* barrier) {
 #endif
 }
 
-/// `cp.async.mbarrier.arrive.noinc` (sm_80): one of the arrivals of the current phase, made for
-/// this thread when all copies by cp_async() that it has asked for so far have landed; it does not
-/// wait for them. It says nothing about other stores of the thread. (`noinc`: the barrier's count
+/// `cp.async.mbarrier.arrive.noinc` (sm_80): one arrival in the current phase, triggered when all
+/// cp_async() copies that this thread has issued so far are complete; the thread does not wait for
+/// them. It does not order other stores of the thread. (`noinc`: the barrier's expected count
 /// includes this arrival from the beginning.)
 __device__ inline void cp_async_mbarrier_arrive_noinc(std::uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
@@ -303,8 +302,8 @@ __device__ inline void cp_async_mbarrier_arrive_noinc(std::uint64_t* barrier) {
 #endif
 }
 
-/// `mbarrier.arrive.expect_tx` (sm_90): an arrival that also announces `bytes` from
-/// TMA; the phase ends after the last arrival and the last byte.
+/// `mbarrier.arrive.expect_tx` (sm_90): an arrival that also announces `bytes` from TMA; the phase
+/// completes after the last arrival and the last byte.
 __device__ inline void mbarrier_arrive_expect_tx(std::uint64_t* barrier, int bytes) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("mbarrier.arrive.expect_tx.release.cta.shared::cta.b64 _, [%0], %1;" ::"r"(
@@ -316,9 +315,9 @@ __device__ inline void mbarrier_arrive_expect_tx(std::uint64_t* barrier, int byt
 #endif
 }
 
-/// `mbarrier.try_wait.parity` (sm_90) until it succeeds: waits until the phase of that parity has
-/// ended; the first phase has parity 0. On a new barrier, the "phase before" has parity 1 and has
-/// ended.
+/// `mbarrier.try_wait.parity` (sm_90) until it succeeds: waits until the phase of that parity is
+/// complete; the first phase has parity 0. On a new barrier, the preceding phase has parity 1 and
+/// counts as complete.
 __device__ inline void mbarrier_wait(std::uint64_t* barrier, unsigned parity) {
 #if __CUDA_ARCH__ >= 900
   unsigned done;
@@ -336,22 +335,22 @@ __device__ inline void mbarrier_wait(std::uint64_t* barrier, unsigned parity) {
 #endif
 }
 
-/// `fence.proxy.async` (sm_90): ordinary stores of this thread to shared memory are seen by wgmma
-/// and by TMA behind a barrier that follows.
+/// `fence.proxy.async` (sm_90): orders ordinary stores of this thread to shared memory (generic
+/// proxy) before accesses by wgmma and TMA (async proxy) that follow a subsequent barrier.
 __device__ inline void fence_proxy_async() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 #endif
 }
 
-/// `bar.sync`: so many threads of the block, whole warps, meet at barrier 1 to 15; what they did
-/// before is visible to all of them. (Barrier 0 is __syncthreads().)
+/// `bar.sync`: this many threads of the block, in whole warps, meet at named barrier 1 to 15; their
+/// earlier writes are visible to all of them. (Barrier 0 is __syncthreads().)
 __device__ inline void named_barrier_sync(int id, int threads) {
   asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
-/// `cp.async.bulk` (sm_90): TMA copies bytes, as they lie, to shared memory, and counts
-/// them at the barrier. Both addresses and the count are multiples of 16. One thread calls it.
+/// `cp.async.bulk` (sm_90): TMA copies contiguous bytes to shared memory and counts them at the
+/// barrier. Both addresses and the count are multiples of 16. Called by one thread.
 __device__ inline void cp_async_bulk(void* shared_to, const void* global_from, int bytes,
                                      std::uint64_t* barrier) {
 #if __CUDA_ARCH__ >= 900
@@ -365,17 +364,17 @@ __device__ inline void cp_async_bulk(void* shared_to, const void* global_from, i
 #endif
 }
 
-/// `prefetch.tensormap` (sm_90): the description is needed soon.
+/// `prefetch.tensormap` (sm_90): prefetches the descriptor.
 __device__ inline void prefetch_tensor_map(const CUtensorMap* map) {
 #if __CUDA_ARCH__ >= 900
   asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 #endif
 }
 
-/// `cp.async.bulk.tensor`, tiled (sm_90): TMA copies a box of an array, as `map`
-/// describes both, to shared memory, and counts its bytes at the barrier. `at` is the box's first
-/// element, innermost axis first; what lies outside of the array becomes zero, and is counted too.
-/// One thread calls it.
+/// `cp.async.bulk.tensor`, tiled (sm_90): TMA copies a box of an array, as described by `map`, to
+/// shared memory, and counts its bytes at the barrier. `at` is the box's first element, innermost
+/// axis first; elements outside of the array become zero and are counted, too. Called by one
+/// thread.
 template <int kRank>
 __device__ inline void tma_load(void* shared_to, const CUtensorMap* map, std::uint64_t* barrier,
                                 const int (&at)[kRank]) {
@@ -405,9 +404,9 @@ __device__ inline void tma_load(void* shared_to, const CUtensorMap* map, std::ui
 #endif
 }
 
-/// `cp.async.bulk.tensor`, to an array (sm_90): the opposite of tma_load(), for a box that lies in
-/// shared memory as that would leave it; what lies outside of the array is not stored. One thread
-/// calls it, behind a barrier that follows fence_proxy_async() of all who have written the box.
+/// `cp.async.bulk.tensor`, to an array (sm_90): the inverse of tma_load(), for a box in the same
+/// shared-memory layout; elements outside of the array are not stored. Called by one thread, after
+/// a barrier that follows fence_proxy_async() of all threads that have written the box.
 template <int kRank>
 __device__ inline void tma_store(const CUtensorMap* map, const void* shared_from,
                                  const int (&at)[kRank]) {
@@ -438,7 +437,7 @@ __device__ inline void cp_async_bulk_commit_group() {
 }
 
 /// `cp.async.bulk.wait_group.read` (sm_90): waits until all but the last kGroups groups of this
-/// thread have read shared memory, which may then be written again. A block must not end before.
+/// thread have read shared memory, which may then be overwritten. A block must not end before.
 template <int kGroups>
 __device__ inline void cp_async_bulk_wait_group_read() {
 #if __CUDA_ARCH__ >= 900
@@ -446,11 +445,10 @@ __device__ inline void cp_async_bulk_wait_group_read() {
 #endif
 }
 
-/// `cp.async.bulk.tensor`, im2col (sm_90): from an array [N][H][W][C], the channels c ... of as
-/// many pixels as the map says. The first one is (n, h, w), the others follow it along w, then h,
-/// then n, inside of the map's bounding box and with its steps; each is shifted by the offsets
-/// before it is read. This is how a convolution's window positions follow one another, and the
-/// offsets are the place in the window.
+/// `cp.async.bulk.tensor`, im2col (sm_90): loads channels from c on of the map's number of pixels
+/// of an array [N][H][W][C]. The first pixel is (n, h, w), the others follow along w, then h, then
+/// n, within the map's bounding box and with its steps; each is shifted by the offsets before it is
+/// read. This is the order of a convolution's windows, and the offsets select the tap.
 __device__ inline void tma_load_im2col(void* shared_to, const CUtensorMap* map,
                                        std::uint64_t* barrier, int c, int w, int h, int n,
                                        unsigned short offset_w, unsigned short offset_h) {
@@ -466,13 +464,13 @@ __device__ inline void tma_load_im2col(void* shared_to, const CUtensorMap* map,
 #endif
 }
 
-/// Describes an operand of wgmma in shared memory: rows of 128 bytes along k, in groups of 8 that
-/// lie `group_bytes` apart, each permuted as TMA's 128-byte swizzle does (bits 4 to 6
-/// of every address are XORed with its bits 7 to 9). `shared` is row 0 before the permutation, at
-/// a multiple of 16 bytes; the next 8 steps of k begin 32 bytes further.
+/// The descriptor of a K-major wgmma operand in shared memory: rows of 128 bytes along k, in groups
+/// of 8 rows that are `group_bytes` apart, permuted by TMA's 128-byte swizzle (bits 4 to 6 of every
+/// address are XORed with bits 7 to 9). `shared` is row 0 before the permutation, at a multiple of
+/// 16 bytes; the next 8 k-steps begin 32 bytes further.
 ///
-/// Rows may have 64 or 32 bytes instead, as the swizzles of that name leave them: bits 4 and 5 are
-/// XORed with bits 7 and 8, or bit 4 with bit 7.
+/// Rows may have 64 or 32 bytes instead, with the swizzles of these sizes: bits 4 and 5 are XORed
+/// with bits 7 and 8, or bit 4 with bit 7.
 __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_bytes = 1024,
                                                  int row_bytes = 128) {
   return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
@@ -483,12 +481,12 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* shared, int group_b
              << 62;
 }
 
-/// Describes a factor b [k][n] of 16-bit numbers as it lies in a row-major matrix, for a wgmma with
-/// kRowMajorB, or a [k][64], transposed, for one with kColumnMajorA. Its rows are cut into pieces
-/// of 64 columns, 128 bytes: those of all rows follow one another, each permuted as above, and the
-/// next 64 columns begin `piece_bytes` further. `shared` is a row before the permutation, at a
-/// multiple of 128 bytes; the next 16 steps of k begin 2048 bytes further. With rows of 64 bytes,
-/// pieces have 32 columns, and all but `piece_bytes` is half as much.
+/// The descriptor of an MN-major wgmma operand of 16-bit elements: a row-major b [k][n] for a wgmma
+/// with kRowMajorB, or a transposed a [k][64] for one with kColumnMajorA. Its rows are divided into
+/// spans of 64 columns, 128 bytes: the spans of all rows are contiguous, each permuted as above,
+/// and the next 64 columns begin `piece_bytes` further. `shared` is a row before the permutation,
+/// at a multiple of 128 bytes; the next 16 k-steps begin 2048 bytes further. With rows of 64 bytes,
+/// spans have 32 columns, and all distances except `piece_bytes` are halved.
 __device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, int piece_bytes,
                                                            int row_bytes = 128) {
   return static_cast<std::uint64_t>((shared_address(shared) & 0x3FFFF) >> 4) |
@@ -497,15 +495,15 @@ __device__ inline std::uint64_t wgmma_row_major_descriptor(const void* shared, i
          static_cast<std::uint64_t>(row_bytes == 128 ? 1 : 2) << 62;
 }
 
-/// `wgmma.fence` (sm_90a): before the first wgmma, and before one that uses registers (here: sums)
-/// that the thread has written.
+/// `wgmma.fence` (sm_90a): required before the first wgmma, and before one that uses registers
+/// (accumulators) that the thread has written.
 __device__ inline void wgmma_fence() {
 #if CONVLADDER_SM90A
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 #endif
 }
 
-/// `wgmma.commit_group` (sm_90a): closes a group of products.
+/// `wgmma.commit_group` (sm_90a): closes a group of wgmma instructions.
 __device__ inline void wgmma_commit_group() {
 #if CONVLADDER_SM90A
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
@@ -520,7 +518,8 @@ __device__ inline void wgmma_wait_group() {
 #endif
 }
 
-/// `setmaxnreg.inc` (sm_90a): all warps of a warpgroup wait until they have so many registers.
+/// `setmaxnreg.inc` (sm_90a): all warps of a warpgroup wait until they have been allocated this
+/// many registers.
 template <int kRegisters>
 __device__ inline void setmaxnreg_inc() {
 #if CONVLADDER_SM90A
@@ -528,7 +527,7 @@ __device__ inline void setmaxnreg_inc() {
 #endif
 }
 
-/// `setmaxnreg.dec` (sm_90a): gives registers back.
+/// `setmaxnreg.dec` (sm_90a): releases registers.
 template <int kRegisters>
 __device__ inline void setmaxnreg_dec() {
 #if CONVLADDER_SM90A
@@ -537,7 +536,7 @@ __device__ inline void setmaxnreg_dec() {
 }
 
 /// @cond
-// wgmma names each register of its sums: these lists are its operands %0 to %7, %15, %31, %47, %63,
+// wgmma names each accumulator register: these lists are its operands %0 to %7, %15, %31, %47, %63,
 // %95, %103, %111 and %127.
 #define CONVLADDER_NAMES_8 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define CONVLADDER_NAMES_16 "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15"
@@ -578,9 +577,8 @@ __device__ inline void setmaxnreg_dec() {
 #define CONVLADDER_SUMS_104(d, i) CONVLADDER_SUMS_96(d, i), CONVLADDER_SUMS_8(d, i + 96)
 #define CONVLADDER_SUMS_112(d, i) CONVLADDER_SUMS_96(d, i), CONVLADDER_SUMS_16(d, i + 96)
 #define CONVLADDER_SUMS_128(d, i) CONVLADDER_SUMS_64(d, i), CONVLADDER_SUMS_64(d, i + 64)
-/// @endcond
-/// One wgmma with d, a, b and `accumulate` of the calling function, and so many sums in a thread.
-/// The operands behind the sums are a, b and whether to accumulate.
+/// @endcond One wgmma with d, a, b and `accumulate` of the calling function, and this many
+/// accumulators per thread. The operands after the accumulators are a, b and whether to accumulate.
 #define CONVLADDER_WGMMA(instruction, sums, at_a, at_b, at_accumulate, flags)           \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " at_accumulate                        \
                ", 0;\n"                                                                 \
@@ -597,7 +595,7 @@ __device__ inline void setmaxnreg_dec() {
                : CONVLADDER_SUMS_##sums(d, 0)                                              \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),                       \
                  "r"(static_cast<int>(accumulate)))
-/// The same for the calling function's kN, where `types` is what follows it in the instruction.
+/// The same for the calling function's kN; `types` is the suffix of the instruction.
 #define CONVLADDER_WGMMA_OF_N(types, flags)                                \
   if constexpr (kN == 16) {                                                \
     CONVLADDER_WGMMA("m64n16" types, 8, "%8", "%9", "%10", flags);         \
@@ -620,16 +618,16 @@ __device__ inline void setmaxnreg_dec() {
   }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk8.f32.tf32.tf32` (sm_90a): a warpgroup (four warps, the
-/// first one's number a multiple of 4) computes d += a * b, or d = a * b without `accumulate`, for
-/// a [64][8] and b [8][kN], each described by wgmma_descriptor() with its rows along k: b's row n
+/// index of the first a multiple of 4) computes d += a * b, or d = a * b without `accumulate`, for
+/// a [64][8] and b [8][kN], both K-major and given by wgmma_descriptor(): row n of b in memory
 /// holds column n. Thread t of the warpgroup holds, with row = 16 (t / 32) + t % 32 / 4 and column
 /// = 2 (t % 4), of d
 ///
 ///     d[4 j], d[4 j + 1]      at (row, 8 j + column), (row, 8 j + column + 1)
 ///     d[4 j + 2], d[4 j + 3]  at (row + 8, 8 j + column), (row + 8, 8 j + column + 1)
 ///
-/// The products are there after wgmma_commit_group() and wgmma_wait_group(). The 13 low bits of the
-/// factors are ignored.
+/// The results are available after wgmma_commit_group() and wgmma_wait_group(). The 13 low bits of
+/// the operands are ignored.
 template <int kN>
 __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
@@ -644,9 +642,9 @@ __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], std::uint64_t a, std
 }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk16.f32.f16.f16` (sm_90a): the same with a [64][16] and b
-/// [16][kN] of float16, both with rows of 64 numbers along k; the next 16 steps of k begin 32 bytes
-/// further. With kRowMajorB b is described by wgmma_row_major_descriptor(), with kColumnMajorA a
-/// is, as its transposed; factors of 16 bits alone can be read like this.
+/// [16][kN] of fp16, both with rows of 64 elements along k; the next 16 k-steps begin 32 bytes
+/// further. With kRowMajorB, b is given by wgmma_row_major_descriptor(); with kColumnMajorA, a is,
+/// transposed. Only 16-bit operands can be MN-major.
 template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                         bool accumulate) {
@@ -668,7 +666,7 @@ __device__ inline void wgmma_m64k16_f16(float (&d)[kN / 2], std::uint64_t a, std
 #endif
 }
 
-/// `wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16` (sm_90a): the same of bfloat16.
+/// `wgmma.mma_async.sync.aligned.m64nNk16.f32.bf16.bf16` (sm_90a): the same in bf16.
 template <int kN, bool kRowMajorB = false, bool kColumnMajorA = false>
 __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                          bool accumulate) {
@@ -691,9 +689,10 @@ __device__ inline void wgmma_m64k16_bf16(float (&d)[kN / 2], std::uint64_t a, st
 }
 
 /// `wgmma.mma_async.sync.aligned.m64nNk32.f32.e4m3.e4m3` (sm_90a): the same with a [64][32] and b
-/// [32][kN] of numbers of 8 bits, both with rows of 128 numbers along k; the next 32 steps of k
-/// begin 32 bytes further. Of the products and the old sum, and of the new one, 13 bits of fraction
-/// count, from the largest exponent on: so sums must not stay long where they are.
+/// [32][kN] in FP8, both with rows of 128 elements along k; the next 32 k-steps begin 32 bytes
+/// further. The products and the old accumulator are added with 13 fraction bits relative to the
+/// largest exponent, and the result keeps 13 fraction bits: partial results must therefore be
+/// promoted regularly.
 template <int kN>
 __device__ inline void wgmma_m64k32_e4m3(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b,
                                          bool accumulate) {
@@ -710,8 +709,8 @@ __device__ inline void wgmma_m64k32_e4m3(float (&d)[kN / 2], std::uint64_t a, st
 ///
 ///     a[0], a[1]  at (row, k), (row + 8, k)        a[2], a[3]  at (row, k + 4), (row + 8, k + 4)
 ///
-/// They must be left alone until the product has been waited for, and a wgmma_fence() stands behind
-/// whatever has written them.
+/// These registers must not change until the wait for the instruction, and a wgmma_fence() must
+/// follow the code that has written them.
 template <int kN>
 __device__ inline void wgmma_m64k8_tf32(float (&d)[kN / 2], const std::uint32_t (&a)[4],
                                         std::uint64_t b, bool accumulate) {

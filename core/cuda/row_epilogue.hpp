@@ -1,5 +1,6 @@
 /// @file row_epilogue.hpp
-/// @brief Bias and activation as passes over the rows of a result, for rungs that do not fuse them.
+/// @brief Bias and activation as separate passes over the rows of a result, for rungs that do not
+/// fuse them.
 #pragma once
 
 #include "core/activation.hpp"
@@ -10,25 +11,26 @@ namespace convladder::BACKEND {
 
 namespace row_epilogue {
 
-inline constexpr int kThreads = 256;                 ///< Of a block.
-inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+inline constexpr int kThreads = 256;                 ///< Threads per block.
+inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Largest grid; larger problems are
+                                                     ///< processed by a grid-stride loop.
 
-/// y [rows][channels]: each row the bias [channels], or zeros where it is null. Any one-dimensional
-/// grid.
+/// y [rows][channels]: sets each row to the bias [channels], or to zeros if it is null. Launch with
+/// any one-dimensional grid.
 static __global__ void fill_rows(std::int64_t count, int channels, const float* bias, float* y) {
   for (const std::int64_t i : grid_stride(count))
     y[i] = bias != nullptr ? bias[i % channels] : 0.0f;
 }
 
-/// y [count], in place. Any one-dimensional grid.
+/// y [count], in place. Launch with any one-dimensional grid.
 static __global__ void activate(std::int64_t count, Activation activation, float* y) {
   for (const std::int64_t i : grid_stride(count)) y[i] = activated(activation, y[i]);
 }
 
 }  // namespace row_epilogue
 
-/// What sums are added to: y [rows][channels], each row the bias [channels], or zeros if it is
-/// null.
+/// Initialises y [rows][channels], to which sums are added: each row to the bias [channels], or to
+/// zeros if it is null.
 inline void launch_fill_rows(std::int64_t rows, int channels, const float* bias, float* y) {
   const std::int64_t count = rows * channels;
   launch(
@@ -37,7 +39,7 @@ inline void launch_fill_rows(std::int64_t rows, int channels, const float* bias,
       count, channels, bias, y);
 }
 
-/// Activates the complete sums y [rows][channels]; no launch for Activation::none.
+/// Applies the activation to the complete sums y [rows][channels]; no launch for Activation::none.
 inline void launch_activate(std::int64_t rows, int channels, Activation activation, float* y) {
   if (activation == Activation::none) return;
   const std::int64_t count = rows * channels;

@@ -1,5 +1,5 @@
 /// @file row_or_zeros.hpp
-/// @brief A piece of a row that may not exist, loaded without a branch.
+/// @brief Loads a part of a row that may not exist, without a branch.
 #pragma once
 
 #include <cstdint>
@@ -8,11 +8,10 @@
 
 namespace convladder::BACKEND {
 
-/// 16 bytes of row `row`, or zeros where it is negative: then nothing is read. Rows begin `pitch`
-/// bytes apart; `rows` is where the piece of row 0 lies, at a multiple of 16 bytes. What is read
-/// must not change while the kernel runs. As written here the load has a predicate: as an `if`,
-/// each of several loads in turn would be a branch, around which a warp's lanes part and meet
-/// again.
+/// 16 bytes of row `row`, or zeros if it is negative: then nothing is read. Rows begin `pitch`
+/// bytes apart; `rows` is the address of the part in row 0, a multiple of 16 bytes. The data must
+/// not change while the kernel runs. The load is predicated; written as an `if`, each of several
+/// consecutive loads would be a branch at which a warp's lanes diverge and reconverge.
 __device__ inline uint4 row_or_zeros(const void* rows, std::int32_t row, unsigned pitch) {
   uint4 piece{};
 #ifdef __CUDACC__

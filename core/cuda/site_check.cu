@@ -1,5 +1,5 @@
 /// @file site_check.cu
-/// @brief The kernels behind site_check.hpp.
+/// @brief The kernels of site_check.hpp.
 #include <vector>
 
 #include "core/cuda/algorithms.hpp"
@@ -10,9 +10,10 @@ namespace convladder::BACKEND {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Largest grid; larger problems are processed by a
+                                              ///< grid-stride loop.
 
-/// coords [sites][1 + ndim]; one thread a row. Any one-dimensional grid.
+/// coords [sites][1 + ndim]; one thread per row. Launch with any one-dimensional grid.
 __global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
                               SiteErrors* errors) {
   for (const std::int64_t row : grid_stride(book.sites)) {
@@ -22,7 +23,7 @@ __global__ void count_outside(RulebookProblem book, const std::int32_t* coords,
   }
 }
 
-/// keys [sites], rows [sites]: 0, 1, 2 ... Any one-dimensional grid.
+/// keys [sites], rows [sites]: 0, 1, 2 ... Launch with any one-dimensional grid.
 __global__ void number_sites(RulebookProblem book, const std::int32_t* coords, std::int64_t* keys,
                              std::int32_t* rows) {
   for (const std::int64_t row : grid_stride(book.sites)) {
@@ -31,7 +32,7 @@ __global__ void number_sites(RulebookProblem book, const std::int32_t* coords, s
   }
 }
 
-/// keys [sites], ascending, and their rows. Any one-dimensional grid.
+/// keys [sites], ascending, and their rows. Launch with any one-dimensional grid.
 __global__ void count_equal_neighbours(std::int64_t sites, const std::int64_t* keys,
                                        const std::int32_t* rows, SiteErrors* errors) {
   const std::int64_t threads = threads_of_grid();
@@ -46,7 +47,7 @@ void require_no_errors_on_device(const RulebookProblem& book, const std::int32_t
                                  const SiteErrors* errors) {
   const SiteErrors found = downloaded(errors);
   if (found.outside == 0 && found.duplicates == 0) return;
-  // The message shows a row of coords.
+  // The message includes a row of coords.
   std::vector<std::int32_t> rows(static_cast<std::size_t>(book.sites) *
                                  static_cast<std::size_t>(1 + book.ndim));
   download(coords, rows.size(), rows.data());

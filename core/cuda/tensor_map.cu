@@ -6,8 +6,8 @@
 namespace convladder::BACKEND {
 namespace {
 
-/// A function of the driver, found at run time: programs do not link against the driver, which
-/// machines without a GPU have not.
+/// A function of the driver, found at run time: programs do not link against the driver, which is
+/// absent on machines without a GPU.
 template <class Function>
 Function* driver_function(const char* name) {
   void* found = nullptr;
@@ -25,7 +25,7 @@ void check_encoded(CUresult result, const char* what) {
   }
 }
 
-/// A map of numbers of this type.
+/// A map of elements of this type.
 template <class T>
 CUtensorMap tiled(const TiledMap& map, CUtensorMapDataType type, const T* data) {
   static auto* const encode =
@@ -46,7 +46,7 @@ CUtensorMap tiled(const TiledMap& map, CUtensorMapDataType type, const T* data) 
   return encoded;
 }
 
-/// A map of numbers of this type, 4 bytes each.
+/// A map of 4-byte elements of this type.
 template <class T>
 CUtensorMap im2col(const Im2colMap& map, CUtensorMapDataType type, const T* data) {
   static auto* const encode =

@@ -1,5 +1,5 @@
 /// @file workspace_cutter.hpp
-/// @brief Divides a workspace among arrays, front to back.
+/// @brief Divides a workspace among arrays, from front to back.
 #pragma once
 
 #include <concepts>
@@ -10,15 +10,14 @@
 
 namespace convladder::BACKEND {
 
-/// Hands out a workspace piece by piece. Without one it hands out null, and still counts: so the
-/// same lines say how much workspace there must be, and where everything is in it.
+/// Allocates arrays from a workspace. Without a workspace it returns null and still counts: the
+/// same code thus computes the size of the workspace and the addresses of the arrays.
 class WorkspaceCutter {
  public:
   /// @param begin  the workspace, or null
   explicit WorkspaceCutter(std::byte* begin) : begin_(begin) {}
 
-  /// Room for `count` of T, from the next multiple of 256 bytes on: right behind the piece before,
-  /// where that has so many bytes.
+  /// Room for `count` elements of T at the next multiple of 256 bytes.
   template <class T>
   T* take(std::integral auto count) {
     const std::size_t at = ceil_div<std::size_t>(end_, kAlignment) * kAlignment;
@@ -26,11 +25,11 @@ class WorkspaceCutter {
     return begin_ == nullptr ? nullptr : reinterpret_cast<T*>(begin_ + at);
   }
 
-  /// Bytes up to the end of what has been handed out.
+  /// Bytes allocated so far.
   std::size_t bytes() const { return end_; }
 
  private:
-  static constexpr std::size_t kAlignment = 256;  ///< As of the workspace itself.
+  static constexpr std::size_t kAlignment = 256;  ///< Alignment, also of the workspace itself.
 
   std::byte* begin_;
   std::size_t end_ = 0;

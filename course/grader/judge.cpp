@@ -251,7 +251,7 @@ Answer read_result(const Case& one, const Request& request, std::span<const std:
                             one.refusal.empty() ? "" : ", and not: " + one.refusal)};
   }
   if (!one.refusal.empty() && ending == Ending::ran)
-    return {"differs", "takes inputs that it must refuse: " + one.refusal};
+    return {"differs", "accepts inputs that it must reject: " + one.refusal};
   if (ending == Ending::declined) return {"declined", reason};
   if (ending == Ending::not_written) return {"not_written", reason};
   if (ending == Ending::memory) return {"memory", reason};

@@ -2,12 +2,13 @@
 /// @brief col2im: the definition.
 ///
 /// - After: cuda_naive/col2im/col2im.cu
-/// - Its adjoint: cpu_reference/im2col/im2col.cpp (the same loops, the arrow turned round)
+/// - Its adjoint: cpu_reference/im2col/im2col.cpp (the same loops, with source and target
+///   exchanged)
 ///
-/// **The idea.** Walk through the columns as im2col does, but add each element back to the pixel
-/// that im2col would have read: *scatter*. Elements in the padding are dropped. As a matrix, this
-/// is the transpose of im2col and not its inverse: a pixel that several windows cover receives
-/// several terms.
+/// **The idea.** The loops are those of im2col, but each column element is added to the pixel that
+/// im2col would have read: a *scatter*. Elements in the padding are dropped. As a matrix, col2im is
+/// the transpose of im2col, not its inverse: a pixel that several windows cover receives several
+/// terms.
 ///
 ///     col (4 taps x 4 windows)     x (3 x 3), kernel 2 x 2
 ///         tap (0,0):  a b c d          a      b+e        f
@@ -15,8 +16,9 @@
 ///         tap (1,0):  i j k l          k      l+o        p
 ///         tap (1,1):  m n o p
 ///
-/// **Expect.** As many additions as col has elements. A pixel in no window (stride larger than the
-/// kernel, or a remainder at the end) receives none: it becomes 0, or with `add` stays as it was.
+/// **Expect.** As many additions as col has elements. A pixel outside of all windows (stride larger
+/// than the kernel, or a remainder at the end) receives none: it becomes 0 or, with `add`, keeps
+/// its value.
 #include "cpu_reference/col2im/col2im.hpp"
 
 #include <algorithm>
@@ -27,7 +29,7 @@
 namespace convladder::cpu_reference::col2im {
 namespace {
 
-/// Where along the axis this tap of this window reads; -1 in the padding.
+/// The position along the axis that this tap of this window reads; -1 in the padding.
 int position(const WindowAxis& axis, int window, int tap) {
   const int at = window * axis.stride - axis.pad_before + tap * axis.dilation;
   return at >= 0 && at < axis.size ? at : -1;
@@ -45,7 +47,7 @@ void run(const Im2colProblem& problem, const Col2imArrays& arrays, const Context
   const Index4 row_at{depth.kernel, height.kernel, width.kernel};
   const Index4 pixel_at{depth.size, height.size, width.size};
 
-  // The sums start from zero or, with `add`, from what is there already.
+  // The sums start from zero or, with `add`, from the old values.
   if (problem.request == Request::write) {
     std::fill_n(arrays.x, std::int64_t{problem.N} * problem.C * problem.channel_size(), 0.0f);
   }

@@ -1,5 +1,5 @@
 /// @file col2im.hpp
-/// @brief col2im as a building block of other rungs; col2im.cpp explains it.
+/// @brief col2im as a building block of other rungs; see col2im.cpp.
 #pragma once
 
 #include "core/im2col_problem.hpp"

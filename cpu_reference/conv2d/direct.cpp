@@ -1,22 +1,21 @@
 /// @file direct.cpp
-/// @brief conv2d, rung 1: the definition, one loop for each letter of the formula.
+/// @brief Definition of conv2d: seven nested loops, one for each index of the formula.
 ///
 /// - After: reordered.cpp, cuda_naive/conv2d/direct.cu, im2col_gemm.cpp, winograd_1d.cpp
 /// - On the GPU: cuda_naive/conv2d/direct.cu
 ///
-/// **The idea.** There is none yet: every output is the sum of its window's products, written down
-/// as the formula reads (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning",
-/// 2016). Seven nested loops: four say which output (n, k, p, q), three which product (c, r, s).
-/// Walk-throughs that speak of "five loops" leave out the batch and count one of the others as
-/// given.
+/// **The idea.** This is the definition: every output is the sum of its window's products, as in
+/// the formula (Dumoulin and Visin, "A guide to convolution arithmetic for deep learning", 2016).
+/// Of the seven nested loops, four select the output (n, k, p, q) and three the product (c, r, s).
+/// Descriptions with "five loops" omit the batch and fix one of the other indices.
 ///
 ///     for n  for k  for p  for q          which output
 ///       for c  for r  for s               which product of it
 ///         y[n,k,p,q] += x[n, c, p + r, q + s] * w[k,c,r,s]
 ///
-/// **Expect.** About one multiply-add a nanosecond: the sum is one chain of dependent additions.
-/// **Costs.** Nothing is declined. Numbers of 16 bits are multiplied and added as floats; only the
-/// sum is rounded, once.
+/// **Expect.** About one multiply-add per nanosecond: the sum is one chain of dependent additions.
+/// **Costs.** All problems are supported. fp16 and bf16 elements are multiplied and added in float;
+/// only the sum is rounded, once.
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"

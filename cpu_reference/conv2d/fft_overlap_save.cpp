@@ -1,26 +1,25 @@
 /// @file fft_overlap_save.cpp
-/// @brief conv2d: spectra of small tiles that overlap, and of filters that are transformed once.
+/// @brief Overlap-save FFT: small overlapping tiles; each filter is transformed once.
 ///
 /// - Before: fft_whole_image.cpp
 /// - After: fft_real.cpp
 ///
-/// **The idea.** A whole image has a transform longer than it needs, and a filter filled up to the
-/// size of the image. Cut x into tiles of T x T points instead, and keep what does not wrap around:
-/// the first T - (R - 1) outputs along each axis. The next tile begins that much further, so that
-/// tiles overlap by R - 1 pixels, which both transform (overlap-save; Helms, 1967):
+/// **The idea.** The transform of a whole image is longer than necessary, and a filter is padded to
+/// the size of the image. Here x is cut into tiles of T x T points. The first T - (R - 1) outputs
+/// along each axis, which do not wrap around, are kept. Consecutive tiles are offset by that many
+/// pixels, so they overlap by R - 1 pixels (overlap-save; Helms, 1967):
 ///
 ///     T = 8, R = 3     x  | 0 1 2 3 4 5 6 7 | 8 ...        y  0 1 2 3 4 5 . .
 ///                                     | 6 7 8 9 ...           6 7 8 ...
 ///
-/// Now filters are small enough to keep their spectra: each is transformed once for all tiles.
+/// The filters' spectra are small enough to be stored: each is computed once for all tiles.
 ///
-/// **Expect.** For a tile T^2 complex products, four multiplications each: 4 T^2 / (T - R + 1)^2
-/// for an output and channel. With T = 16 that is 5.2 for a filter of 3 x 3 (9 by the definition),
-/// and 7.1 for one of 5 x 5 (25). Larger tiles overlap less, and leave more of a small image
-/// unused.
-/// **Costs.** Spectra of all filters, 16 T^2 bytes each. NaN and infinity reach all of a tile.
-/// Declines strides, and filters that reach over more than 32 pixels.
-/// **Try.** T = 8 for 3 x 3: how many of 64 outputs are kept? And why not T = 64?
+/// **Expect.** T^2 complex multiplications per tile, of four real ones each: 4 T^2 / (T - R + 1)^2
+/// per output and channel. With T = 16 that is 5.2 for a 3 x 3 filter (definition: 9), and 7.1 for
+/// 5 x 5 (25). Larger tiles overlap less, but leave more of a small image unused.
+/// **Costs.** The spectra of all filters, 16 T^2 bytes each. NaN and infinity spread over a tile.
+/// Supports stride 1 and filters that extend over at most 32 pixels only.
+/// **Try.** With T = 8 and 3 x 3, how many of 64 outputs are kept? Why not T = 64?
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -33,9 +32,9 @@
 namespace convladder::cpu_reference::conv2d {
 namespace {
 
-constexpr int kMaxReach = 32;  ///< Half of the largest tile.
+constexpr int kMaxReach = 32;  ///< Half of the largest tile extent.
 
-/// Pixels that a filter reaches over along its longer axis.
+/// Extent of a filter in pixels along its longer axis, with dilation.
 std::int64_t reach(const Conv2dProblem& conv) {
   return 1 + std::max(std::int64_t{conv.R - 1} * conv.dilation.h,
                       std::int64_t{conv.S - 1} * conv.dilation.w);
@@ -49,15 +48,15 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-/// How outputs are divided.
+/// The decomposition of the outputs into tiles.
 struct Tiles {
-  Extents points;              ///< Of a tile.
-  std::int64_t rows, columns;  ///< Outputs that are kept of each.
+  Extents points;              ///< Points of a tile.
+  std::int64_t rows, columns;  ///< Outputs of a tile that are kept.
   std::int64_t down, across;   ///< Tiles of an image.
-  std::int64_t of_all;         ///< Of all images.
+  std::int64_t of_all;         ///< Tiles of all images.
 };
 
-/// Tiles of 16 x 16 points; larger ones where a filter would leave less than half of a line.
+/// Tiles of 16 x 16 points; larger ones if a filter would leave less than half of a line.
 Tiles tiles_of(const Conv2dProblem& conv) {
   std::int64_t t = 16;
   while (t < 2 * reach(conv)) t *= 2;
@@ -68,7 +67,7 @@ Tiles tiles_of(const Conv2dProblem& conv) {
   return {{t, t}, rows, columns, down, across, conv.N * down * across};
 }
 
-/// Spectra of all filters, of a group's channels of a tile, and their sum.
+/// The spectra of all filters, those of a group's channels for one tile, and their sum.
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   const Tiles tiles = tiles_of(conv);
   const std::int64_t group_c = conv.C / conv.groups;
@@ -88,7 +87,7 @@ Place place_of(const Tiles& tiles, std::int64_t tile) {
           static_cast<int>(tile % tiles.across * tiles.columns)};
 }
 
-/// The spectrum of a channel of a tile, and its norm. @param spectrum [T][T]
+/// The spectrum of one channel of a tile, and its norm. @param spectrum [T][T]
 double transform_tile(const Conv2dProblem& conv, const float* x, const Tiles& tiles, Place at,
                       int c, Transform2d& transform, Point* spectrum) {
   std::fill(spectrum, spectrum + tiles.points.points(), Point{});
@@ -109,8 +108,9 @@ double transform_tile(const Conv2dProblem& conv, const float* x, const Tiles& ti
   return std::sqrt(squares);
 }
 
-/// Writes the outputs of a tile that there are.
-/// @param found [T][T], times the number of points @param error what is no larger is 0
+/// Writes the outputs of a tile that lie inside of y.
+/// @param found [T][T], times the number of points @param error values up to this magnitude are set
+/// to 0
 void write_tile(const Conv2dProblem& conv, const Tiles& tiles, Place at, int k, float bias,
                 double error, const Point* found, float* y) {
   const Index4 y_at{conv.K, conv.P, conv.Q};
@@ -155,7 +155,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
             transform_tile(conv, x, tiles, at, g * group_c + c, transform, spectra + c * points);
       }
       for (int k = g * group_k; k < (g + 1) * group_k; ++k) {
-        double products = 0;  // of norms, see noise()
+        double products = 0;  // sum over channels of norms, see noise()
         std::fill(sum, sum + points, Point{});
         for (int c = 0; c < group_c; ++c) {
           const std::int64_t kc = std::int64_t{k} * group_c + c;

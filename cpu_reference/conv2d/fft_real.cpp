@@ -1,24 +1,24 @@
 /// @file fft_real.cpp
-/// @brief conv2d: two tiles as one complex image.
+/// @brief Real FFT: two real tiles are transformed as one complex tile.
 ///
 /// - Before: fft_overlap_save.cpp
 ///
-/// **The idea.** Spectra are complex, images are not: half of each transform is for nothing. So
-/// take two tiles as one image, x1 + i x2. A filter is real, and a convolution by it mixes no real
-/// part with an imaginary one: from the pair's one transform, one product with the filter's
-/// spectrum and one transform back come y1 + i y2.
+/// **The idea.** Spectra are complex, but images are real: half of each transform is redundant. Two
+/// tiles are combined into one complex image, x1 + i x2. Filters are real, so the convolution does
+/// not mix real and imaginary parts: one transform of the pair, one multiplication by the filter's
+/// spectrum and one inverse transform yield y1 + i y2.
 ///
 ///     x1 + i x2  --DFT-->  X conj(W), summed over channels  --inverse DFT-->  y1 + i y2
 ///
-/// The inverse is no longer that of a real image. It is a forward transform of the conjugate, as
-/// before, and then the conjugate of that: conj(y1 + i y2) = re - i im.
+/// The inverse transform is a forward transform of the conjugate, followed by a conjugation:
+/// conj(y1 + i y2) = re - i im.
 ///
-/// **Expect.** Half of the transforms and products: 2 T^2 / (T - R + 1)^2 multiplications for an
-/// output and channel. With T = 16 that is 2.6 for 3 x 3, where F(4 x 4, 3 x 3) has 2.25 and the
-/// definition 9, and 3.6 for 5 x 5, where the definition has 25.
-/// **Costs.** An image's last tile may be left alone. NaN and infinity reach both tiles of a pair.
-/// Declines what fft_overlap_save declines.
-/// **Try.** Which error does x2 bring into y1, if x2 is a million times as large?
+/// **Expect.** Half of the transforms and products: 2 T^2 / (T - R + 1)^2 multiplications per
+/// output and channel. With T = 16 that is 2.6 for 3 x 3 (F(4 x 4, 3 x 3): 2.25; definition: 9)
+/// and 3.6 for 5 x 5 (definition: 25).
+/// **Costs.** An image's last tile may have no partner. NaN and infinity spread over both tiles of
+/// a pair. Supports the same problems as fft_overlap_save.
+/// **Try.** Which error does x2 cause in y1 if x2 is a million times as large?
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -31,9 +31,9 @@
 namespace convladder::cpu_reference::conv2d {
 namespace {
 
-constexpr int kMaxReach = 32;  ///< Half of the largest tile.
+constexpr int kMaxReach = 32;  ///< Half of the largest tile extent.
 
-/// Pixels that a filter reaches over along its longer axis.
+/// Extent of a filter in pixels along its longer axis, with dilation.
 std::int64_t reach(const Conv2dProblem& conv) {
   return 1 + std::max(std::int64_t{conv.R - 1} * conv.dilation.h,
                       std::int64_t{conv.S - 1} * conv.dilation.w);
@@ -47,15 +47,15 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-/// How outputs are divided.
+/// The decomposition of the outputs into tiles.
 struct Tiles {
-  Extents points;              ///< Of a tile.
-  std::int64_t rows, columns;  ///< Outputs that are kept of each.
+  Extents points;              ///< Points of a tile.
+  std::int64_t rows, columns;  ///< Outputs of a tile that are kept.
   std::int64_t down, across;   ///< Tiles of an image.
-  std::int64_t of_all;         ///< Of all images.
+  std::int64_t of_all;         ///< Tiles of all images.
 };
 
-/// Tiles of 16 x 16 points; larger ones where a filter would leave less than half of a line.
+/// Tiles of 16 x 16 points; larger ones if a filter would leave less than half of a line.
 Tiles tiles_of(const Conv2dProblem& conv) {
   std::int64_t t = 16;
   while (t < 2 * reach(conv)) t *= 2;
@@ -66,7 +66,7 @@ Tiles tiles_of(const Conv2dProblem& conv) {
   return {{t, t}, rows, columns, down, across, conv.N * down * across};
 }
 
-/// Spectra of all filters, of a group's channels of two tiles, and their sum.
+/// The spectra of all filters, those of a group's channels for two tiles, and their sum.
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   const Tiles tiles = tiles_of(conv);
   const std::int64_t group_c = conv.C / conv.groups;
@@ -107,10 +107,10 @@ double add_tile(const Conv2dProblem& conv, const float* x, const Tiles& tiles, P
   return squares;
 }
 
-/// Writes the outputs of a tile that there are.
-/// @param part of `found` times the number of points, which has real and imaginary part of two
-/// tiles
-/// @param error what is no larger is 0
+/// Writes the outputs of a tile that lie inside of y.
+/// @param part selects the real or imaginary part of `found`, which holds two tiles times the
+/// number of points
+/// @param error values up to this magnitude are set to 0
 template <class Part>
 void write_tile(const Conv2dProblem& conv, const Tiles& tiles, Place at, int k, float bias,
                 double error, const Part& part, float* y) {
@@ -149,7 +149,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
 
   std::vector<double> norms(static_cast<std::size_t>(group_c));
   for (std::int64_t tile = 0, next = 0; tile < tiles.of_all; tile = next) {
-    // Of one image: what is not finite in one image must not reach another.
+    // Pairs belong to one image: infinity or NaN in one image must not reach another.
     const bool both = (tile + 1) % (tiles.down * tiles.across) != 0;
     next = tile + (both ? 2 : 1);
     const Place first = place_of(tiles, tile), second = place_of(tiles, tile + 1);
@@ -163,13 +163,13 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
         norms[static_cast<std::size_t>(c)] = std::sqrt(squares);
       }
       for (int k = g * group_k; k < (g + 1) * group_k; ++k) {
-        double products = 0;  // of norms, see noise()
+        double products = 0;  // sum over channels of norms, see noise()
         std::fill(sum, sum + points, Point{});
         for (int c = 0; c < group_c; ++c) {
           const std::int64_t kc = std::int64_t{k} * group_c + c;
           const Point *const spectrum = pair + c * points, *const filter = filters + kc * points;
           for (std::int64_t f = 0; f < points;
-               ++f)  // conj(X conj(W)): so it comes back by a transform
+               ++f)  // conj(X conj(W)), so that a forward transform inverts it
             sum[f] = sum[f] + Point{spectrum[f].re, -spectrum[f].im} * filter[f];
           products += norms[static_cast<std::size_t>(c)] * magnitudes[static_cast<std::size_t>(kc)];
         }

@@ -1,32 +1,28 @@
 /// @file fft_whole_image.cpp
-/// @brief conv2d: whole images become spectra, and windows become products of two numbers each.
+/// @brief FFT convolution: the interpolation points are roots of unity, a whole image is one tile.
 ///
 /// - Before: winograd_4x4.cpp
 /// - After: fft_overlap_save.cpp
 ///
-/// **The idea.** Winograd's matrices take values of polynomials at a few small points, and run out
-/// of them. Take the L roots of unity instead: that transform is the discrete Fourier transform,
-/// which has a fast way (cpu_reference/fft/radix2.cpp). With one point for each pixel, the tile is
-/// the whole image. Correlation along a line of L points is a product in the spectrum:
+/// **The idea.** Winograd's matrices evaluate polynomials at a few small points. With the L roots
+/// of unity as points, the evaluation is the discrete Fourier transform, which has a fast algorithm
+/// (cpu_reference/fft/radix2.cpp). With one point per pixel, the tile is the whole image:
 ///
 ///     y[p] = sum over r of x[(p + r) mod L] w[r]        Y[f] = X[f] conj(W[f])
 ///
-/// "mod L" spoils what wraps around. With L no shorter than the padded line, the last output that
-/// is wanted, p = P - 1, ends at x[P - 1 + R - 1], the line's last: none of them wraps. And as y is
-/// real, its inverse transform is a forward one, of the conjugate: y = re(DFT(conj(X) W)) / L.
+/// If L is at least the length of the padded line, no output wraps around. As y is real, its
+/// inverse transform is a forward transform of the conjugate: y = re(DFT(conj(X) W)) / L.
 ///
 ///     x  [H x W] --DFT--> X --.
 ///                              conj(X) W, summed over channels --DFT--> y    no loop over r, s
 ///     w  [R x S] --DFT--> W --'
 ///
-/// **Rounding.** In double, with what lies below the error's bound set to 0, as a spectrum does not
-/// know which outputs are sums of nothing. Whole numbers come out whole (why: see noise()).
-///
-/// **Expect.** N C + K C / G + N K transforms, and one complex product a pixel and channel,
-/// whatever the filter's size: 31 x 31 takes no longer than 3 x 3.
-/// **Costs.** Lines filled up to powers of two. Spectra of all images, 16 bytes a point. NaN and
-/// infinity reach every output of the image. Declines strides: all outputs come anyway.
-/// **Try.** Two channels as one complex image, x1 + i x2: how do you tell their spectra apart?
+/// **Rounding.** The transforms are in double. Results below the error bound are set to 0.
+/// **Expect.** N C + K C / G + N K transforms, and one complex product per pixel and channel, for
+/// any filter size: 31 x 31 takes as long as 3 x 3.
+/// **Costs.** Lines are padded to powers of two. Spectra take 16 bytes per point. NaN and infinity
+/// reach every output of the image. Supports stride 1, layout NCHW and float32 only.
+/// **Try.** Combine two channels into one complex image. How are their spectra separated?
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -46,7 +42,7 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-/// Points along an axis: a power of two that holds all pixels that some window sees.
+/// Points along an axis: a power of two that holds all pixels that any window reads.
 std::int64_t points_along(int outputs, int taps, int dilation) {
   const std::int64_t seen = outputs + std::int64_t{taps - 1} * dilation;
   return static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(seen)));
@@ -57,7 +53,7 @@ Extents extents(const Conv2dProblem& conv) {
           points_along(conv.Q, conv.S, conv.dilation.w)};
 }
 
-/// Spectra of a group's channels in all images, one for a filter, and sums for each image.
+/// The spectra of a group's channels in all images, one spectrum of a filter, and a sum per image.
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   const auto [h, w] = extents(conv);
   if (conv.N == 0) return 0;
@@ -75,7 +71,7 @@ double transform_image(const Conv2dProblem& conv, const float* x, Transform2d& t
   for (int h = 0; h < conv.H; ++h) {
     for (int w = 0; w < conv.W; ++w, ++x) {
       const std::int64_t i = std::int64_t{conv.pad.top} + h, j = std::int64_t{conv.pad.left} + w;
-      if (i >= full.h || j >= full.w) continue;  // no window sees it
+      if (i >= full.h || j >= full.w) continue;  // no window reads it
       image[i * full.w + j].re = *x;
       squares += double{*x} * *x;
     }
@@ -110,7 +106,8 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
           transform_image(conv, x + x_at(n, c, 0, 0), transform, full, images + i * points);
     }
     for (int k = g * group_k; k < (g + 1) * group_k; ++k) {
-      std::vector<double> products(static_cast<std::size_t>(conv.N));  // of norms, see noise()
+      std::vector<double> products(static_cast<std::size_t>(conv.N));  // sum over channels of
+                                                                       // norms, see noise()
       std::fill(sums, sums + conv.N * points, Point{});
       for (int c = 0; c < group_c; ++c) {
         const double magnitudes =

@@ -1,6 +1,6 @@
 /// @file fourier_transform.hpp
-/// @brief The discrete Fourier transform of an image and of a filter, and how exact a convolution
-/// by it is.
+/// @brief The discrete Fourier transform of an image and of a filter, and the error of a
+/// convolution by it.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,16 @@
 
 namespace convladder::cpu_reference::conv2d {
 
-/// A number of an image, or of its spectrum.
+/// An element of an image or of its spectrum.
 using Point = Complex<double>;
 
-/// Of an image or its spectrum; both are powers of two.
+/// The extents of an image or its spectrum; both are powers of two.
 struct Extents {
   std::int64_t h, w;                             ///< Rows and columns.
-  std::int64_t points() const { return h * w; }  ///< All of them.
+  std::int64_t points() const { return h * w; }  ///< Total number of points.
 };
 
-/// The transform of lines of one length, in place, as cpu_reference/fft/radix2.cpp explains it.
+/// The transform of lines of one length, in place; see cpu_reference/fft/radix2.cpp.
 class Transform {
  public:
   /// @param length a power of two
@@ -31,7 +31,7 @@ class Transform {
       : length_(length), line_(static_cast<std::size_t>(length)) {
     for (std::int64_t m = 0; m < length / 2; ++m)
       roots_.push_back(root_of_unity<double>(m, length));
-    for (std::int64_t i = 0, j = 0; i < length; ++i) {  // j: the bits of i, read backwards
+    for (std::int64_t i = 0, j = 0; i < length; ++i) {  // j with its bits reversed
       reversed_.push_back(static_cast<std::size_t>(j));
       std::int64_t bit = length / 2;
       for (; bit != 0 && (j & bit) != 0; bit /= 2) j -= bit;
@@ -39,7 +39,7 @@ class Transform {
     }
   }
 
-  /// @param apart of two points of the line
+  /// @param apart stride between two points of the line
   void operator()(Point* points, std::int64_t apart) {
     for (std::int64_t i = 0; i < length_; ++i)
       line_[reversed_[static_cast<std::size_t>(i)]] = points[i * apart];
@@ -64,13 +64,13 @@ class Transform {
   std::vector<std::size_t> reversed_;
 };
 
-/// Across, then down.
+/// Transforms rows, then columns.
 class Transform2d {
  public:
-  /// Of such images.
+  /// Extents of the images.
   explicit Transform2d(Extents extents) : extents_(extents), across_(extents.w), down_(extents.h) {}
 
-  /// @param rows only so many hold anything but zeros
+  /// @param rows the number of leading rows that may be nonzero
   void operator()(Point* points, std::int64_t rows) {
     for (std::int64_t i = 0; i < rows; ++i) across_(points + i * extents_.w, 1);
     for (std::int64_t j = 0; j < extents_.w; ++j) down_(points + j, extents_.w);
@@ -81,7 +81,7 @@ class Transform2d {
   Transform across_, down_;
 };
 
-/// The spectrum of one channel of a filter, and the sum of its magnitudes.
+/// The spectrum of one channel of a filter, and the sum of the magnitudes of its weights.
 /// @param weights [R][S] @param filter [full.h][full.w]
 inline double transform_filter(const Conv2dProblem& conv, const float* weights,
                                Transform2d& transform, Extents full, Point* filter) {
@@ -99,11 +99,11 @@ inline double transform_filter(const Conv2dProblem& conv, const float* weights,
   return magnitudes;
 }
 
-/// How far an output may be off, for an image's norm times the sum of a filter's magnitudes, summed
-/// over channels. log2(L) passes of a transform are off by at most 7 log2(L) u of a line's norm,
-/// u = 2^-53 (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, theorem 24.2); there
-/// are three transforms, the products and the sum over channels. A whole number's error is far less
-/// than what rounds it to another float.
+/// Bound of an output's error, relative to an image's norm times the sum of a filter's magnitudes,
+/// summed over channels. The log2(L) passes of a transform have an error of at most 7 log2(L) u of
+/// a line's norm, u = 2^-53 (Higham, "Accuracy and Stability of Numerical Algorithms", 2002,
+/// theorem 24.2). The bound covers three transforms, the products and the sum over channels. For
+/// integers, the error is far too small to change the rounding to float.
 inline double noise(Extents extents, int channels, double norms) {
   constexpr double kU = std::numeric_limits<double>::epsilon() / 2;
   const double passes = std::log2(static_cast<double>(extents.points()));

@@ -1,25 +1,24 @@
 /// @file im2col_gemm.cpp
-/// @brief conv2d, rung 3: windows become columns, and the convolution one matrix product.
+/// @brief im2col and GEMM: windows become the columns of a matrix, the convolution becomes a GEMM.
 ///
 /// - Before: direct.cpp
 /// - After: cuda_naive/conv2d/im2col_gemm.cu, implicit_gemm.cpp
 /// - On the GPU: cuda_naive/conv2d/im2col_gemm.cu
 ///
-/// **The idea.** Write each window of an image as a column of a matrix (im2col). The filters are
-/// rows already. Then all outputs of the image are one product of two matrices, for which fast code
-/// exists: Eigen here. (Chellapilla, Puri and Simard, "High performance convolutional neural
-/// networks for document processing", 2006; Caffe made it known.)
+/// **The idea.** im2col writes each window of an image as a column of a matrix; the filters are
+/// rows already. All outputs of the image are then one GEMM, for which fast libraries exist (here
+/// Eigen). (Chellapilla, Puri and Simard, "High performance convolutional neural networks for
+/// document processing", 2006; Caffe made the method popular.)
 ///
 ///            C/G*R*S                    P*Q                   P*Q
 ///     K/G [  weights  ]   x   C/G*R*S [  col  ]   =   K/G [    y    ]      + bias
 ///
-/// Each group has its own product, with its own rows of weights, col and y.
+/// Each group is a separate GEMM with its own rows of weights, col and y.
 ///
-/// **Expect.** Near the core's arithmetic peak for many channels: a matrix product uses each value
-/// that it loads many times.
+/// **Expect.** Close to the core's arithmetic peak for many channels: a GEMM uses each value that
+/// it loads many times.
 /// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats, about R * S times
-/// the image, written once and read again. Declines other layouts than NCHW and other types than
-/// float32.
+/// the image, written once and read again. Supports layout NCHW and float32 only.
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/im2col_problem.hpp"
@@ -42,7 +41,7 @@ Im2colProblem columns_of_one_image(Conv2dProblem conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  if (conv.N == 0) return 0;  // however large an image would be
+  if (conv.N == 0) return 0;  // independent of the size of the image
   const Im2colProblem columns = columns_of_one_image(conv);
   return static_cast<std::size_t>(
       checked_product({columns.rows(), columns.columns(), sizeof(float)}, "bytes of columns"));

@@ -1,32 +1,28 @@
 /// @file im2col_gemm_blocked.cpp
-/// @brief conv2d, im2col in blocks that stay in the cache, each multiplied at once by a register-
-/// tiled product, on all cores.
+/// @brief Cache blocking: blocks of columns stay in the cache and feed a register tile.
 ///
 /// - Before: implicit_gemm.cpp
 ///
-/// **The idea.** im2col_gemm.cpp writes all columns to memory, and the product reads them back. A
-/// blocked product copies its operand in any case: into a small block, which it then loads many
-/// times (cpu_reference/gemm/blocked.cpp). So form the columns there. The block of b that the
-/// product packs is 256 taps of 96 pixels, copied straight from x:
+/// **The idea.** A blocked GEMM packs operand B into a small block that is loaded many times
+/// (cpu_reference/gemm/blocked.cpp). Here the packing forms the columns, which never pass through
+/// memory: a block of B is 256 taps of 96 pixels, copied directly from x:
 ///
 ///                    96 pixels                                            96 pixels
 ///                  +-----------+                                        +-----------+
 ///     256 taps     |  columns  |   96 KB, in the L2 cache      filters  |     y     |
 ///     (c, r, s)    +-----------+                               192 rows +-----------+
 ///
-/// Pixels of all images are counted through, as in implicit_gemm.cpp. What a tap reads for a piece
-/// of an output row lies in a row of x: copied at once, between zeros for the padding. For a 1 x 1
-/// filter a plane is one long row. Where pixels are few, blocks have fewer filters: two a core.
+/// Pixels are counted through all images. What a tap reads for part of an output row is a
+/// contiguous part of a row of x. If there are few pixels, blocks have fewer filters, two blocks
+/// per core.
 ///
-/// A column that is copied for few filters takes longer than its products. Groups of up to 32
-/// filters, and depthwise ones, therefore have no columns: input_tile.hpp copies a tile of x once,
-/// with its padding, for all R x S taps. Rows of that copy and of the sums have the same pitch, so
-/// that a tap of 16 neighbouring sums is 16 neighbouring inputs, in a vector register.
+/// With few filters (up to 32 per group), copying a column takes longer than its products. Then
+/// input_tile.hpp copies a tile of x once, with its padding, for all R x S taps, so that the inputs
+/// of 16 neighbouring accumulators are adjacent for every tap.
 ///
-/// **Expect.** The speed of the product, if there are filters enough: a column is copied once for
-/// up to 192 filters. Of a depthwise 3 x 3, about the time to copy x and y.
-/// **Costs.** Workspace for weights of 16 bits, as floats. Declines other layouts than NCHW.
-/// **Try.** Count the pieces of a block for images of 7 x 7. Which part of the time is the copy?
+/// **Expect.** The speed of the GEMM if there are enough filters: a column is copied once for up to
+/// 192 filters. For depthwise 3 x 3, about the time to copy x and y.
+/// **Costs.** Workspace for fp16 and bf16 weights converted to float. Supports layout NCHW only.
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
@@ -54,7 +50,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return gemm::bytes_as_floats(conv.dtype, conv.K * taps_of(conv));
 }
 
-/// Stores `count` sums, with a bias unless that is null.
+/// Stores `count` accumulators, plus a bias if it is not null.
 template <class T>
 void store_row(const Conv2dProblem& conv, const float* sums, int count, const float* bias, T* to) {
   for (int j = 0; j < count; ++j) {
@@ -62,12 +58,13 @@ void store_row(const Conv2dProblem& conv, const float* sums, int count, const fl
   }
 }
 
-/// Neighbouring pixels of an output row, `count` from q on.
+/// Neighbouring pixels of an output row, `count` pixels from q on.
 struct Piece {
   int n, p, q, count;
 };
 
-/// Splits pixels `first` ... `first` + `count` - 1 of all images into pieces. @return how many
+/// Splits pixels `first` ... `first` + `count` - 1 of all images into parts of rows. @return their
+/// number
 int split(const Conv2dProblem& conv, std::int64_t first, int count, Piece* pieces) {
   int made = 0;
   for (int done = 0; done < count; done += pieces[made++].count) {
@@ -80,7 +77,7 @@ int split(const Conv2dProblem& conv, std::int64_t first, int count, Piece* piece
 }
 
 /// The same problem with planes of one row, if the filter is 1 x 1 and reads every pixel: then
-/// pixels of different rows are neighbours, too.
+/// pixels of different rows are adjacent, too.
 Conv2dProblem with_long_rows(Conv2dProblem conv) {
   const bool reads_all = conv.R == 1 && conv.S == 1 && conv.stride.h == 1 && conv.stride.w == 1 &&
                          conv.P == conv.H && conv.Q == conv.W;
@@ -90,7 +87,7 @@ Conv2dProblem with_long_rows(Conv2dProblem conv) {
   return conv;
 }
 
-/// Computes y from tiles of inputs: no columns, no product.
+/// Computes y from tiles of inputs, without columns and GEMM.
 template <class T>
 void run_tiles(const Conv2dProblem& conv, const InputTile& tile, const Conv2dArrays& arrays,
                const Context& context) {
@@ -109,7 +106,7 @@ void run_tiles(const Conv2dProblem& conv, const InputTile& tile, const Conv2dArr
     compute_tile_on_this_cpu<T>(conv, tile, typed,
                                 {static_cast<int>(planes / tiles_deep), group, p, q});
   };
-  constexpr double kTapNanoseconds = 0.04, kCopyNanoseconds = 0.3;  // of an input, on one core
+  constexpr double kTapNanoseconds = 0.04, kCopyNanoseconds = 0.3;  // cost of one input on one core
   const double products = static_cast<double>(conv.N * taps) * conv.K * conv.P * conv.Q;
   const double inputs = static_cast<double>(conv.N) * conv.C * conv.H * conv.W;
   parallel_for(tiles_across * tiles_down * tiles_deep * conv.N, compute,
@@ -134,7 +131,7 @@ void run_as(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context
   const int block_rows = gemm::block_rows(group_k, conv.groups * blocks_across);
   const std::int64_t blocks_down = ceil_div(group_k, block_rows);
   const auto compute = [&](std::int64_t block) {
-    const int k0 = static_cast<int>(block % blocks_down) * block_rows;  // of the group's filters
+    const int k0 = static_cast<int>(block % blocks_down) * block_rows;  // among the group's filters
     const std::int64_t first = block / blocks_down % blocks_across * kBlockColumns;
     const int g = static_cast<int>(block / blocks_down / blocks_across);
     const int count = static_cast<int>(std::min<std::int64_t>(pixels - first, kBlockColumns));

@@ -1,13 +1,13 @@
 /// @file implicit_gemm.cpp
-/// @brief conv2d, rung 4: the same matrix product, but the column matrix exists only as arithmetic.
+/// @brief Implicit GEMM: column elements are found by index arithmetic and never stored.
 ///
 /// - Before: im2col_gemm.cpp
 /// - After: im2col_gemm_blocked.cpp
 /// - On the GPU: cuda_naive/conv2d/implicit_gemm.cu
 ///
-/// **The idea.** The loops are those of a matrix product, over i, j and kk. An element of the
-/// column matrix is not loaded from a copy: its row and column say where in x it lies. Splitting an
-/// index into its digits, as hours and minutes, is all that im2col ever did.
+/// **The idea.** The loops are those of a GEMM, over i, j and kk. An element of the column matrix
+/// is not loaded from a copy: its row and column determine its position in x. im2col does nothing
+/// but decode an index into its digits.
 ///
 ///     i  = (n * P + p) * Q + q        a row of A: one window          N*P*Q rows
 ///     kk = (c * R + r) * S + s        a column of A: one tap          C/G*R*S columns
@@ -16,13 +16,13 @@
 ///     A[i,kk] = x[n, c, p * stride - pad + r * dilation, ...]  or 0
 ///     B[kk,j] = weights[j,kk]
 ///
-/// (Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014, form it tile by tile.) j
-/// is the innermost loop, so that each A[i,kk] is found once and used for all filters of the group.
+/// (Chetlur et al., "cuDNN: efficient primitives for deep learning", 2014, form the matrix tile by
+/// tile.) j is the innermost loop, so that each A[i,kk] is decoded once for all filters of the
+/// group.
 ///
-/// **Expect.** No column matrix and no workspace. Divisions take its place: two for each A[i,kk],
-/// shared by K/G multiply-adds. With few filters the divisions take most of the time.
-/// **Costs.** B is read with a stride. Declines other layouts than NCHW and other types than
-/// float32.
+/// **Expect.** No column matrix and no workspace. Instead, there are two divisions for each
+/// A[i,kk], shared by K/G multiply-adds. With few filters the divisions dominate the time.
+/// **Costs.** B is read with a stride. Supports layout NCHW and float32 only.
 #include <vector>
 
 #include "core/arithmetic.hpp"

@@ -1,7 +1,6 @@
 /// @file input_tile.hpp
-/// @brief conv2d with few filters a group, on the CPU: the inputs of a tile of outputs, in an order
-/// in which a tap of neighbouring outputs is neighbouring inputs. im2col_gemm_blocked.cpp explains
-/// it.
+/// @brief conv2d with few filters per group, on the CPU: tiles of inputs are stored so that the
+/// inputs of neighbouring outputs are adjacent for every tap. See im2col_gemm_blocked.cpp.
 #pragma once
 
 #include <algorithm>
@@ -18,10 +17,10 @@
 
 namespace convladder::cpu_reference::conv2d {
 
-/// The numbers from begin to end - 1; none if begin >= end.
+/// The integers from begin to end - 1; empty if begin >= end.
 struct Range {
-  int begin;  ///< The first.
-  int end;    ///< One behind the last.
+  int begin;  ///< The first integer.
+  int end;    ///< One past the last.
 };
 /// The j < count for which 0 <= w + j * stride < W.
 inline Range range_inside(int W, int w, int stride, int count) {
@@ -34,10 +33,10 @@ inline Range range_inside(int W, int w, int stride, int count) {
 /// Copies row[0], row[stride] ... as floats, `count` in all.
 template <class T>
 void copy_strided(const T* row, int stride, int count, float* to) {
-  // Steps of 1 and 2 are apart, because only they are worth vector loads.
+  // Strides 1 and 2 are separate cases, because only they benefit from vector loads.
   if (stride == 1) {
     if constexpr (std::is_same_v<T, float>) {
-      std::copy_n(row, count, to);  // the C library's copy, with the CPU's widest registers
+      std::copy_n(row, count, to);  // the C library's copy uses the widest registers of the CPU
     } else {
       for (int j = 0; j < count; ++j) to[j] = to_float(row[j]);
     }
@@ -48,40 +47,42 @@ void copy_strided(const T* row, int stride, int count, float* to) {
   }
 }
 
-/// A tile of outputs, and the inputs that it needs: of each channel a plane with its padding, whose
-/// rows h and columns w with the same h % stride.h and w % stride.w lie next to one another, a
-/// phase. A row of a phase has as many floats as a row of sums. So for a tap, the inputs of
-/// neighbouring outputs are neighbours, also from one row to the next, whatever the stride. (The
-/// last sums of a row, where the window would leave it, are of no output.) The padding behind a row
-/// is that before the next one, too.
+/// A tile of outputs and the inputs that it needs. Each channel is stored as a plane with its
+/// padding, divided into phases: rows h and columns w with equal h % stride.h and w % stride.w are
+/// adjacent. A row of a phase has as many floats as a row of accumulators. For each tap, the inputs
+/// of neighbouring outputs are therefore adjacent, also across rows, for every stride. (The last
+/// accumulators of a row, whose window exceeds the row, belong to no output.) The padding after a
+/// row is also the padding before the next one.
 struct InputTile {
-  static constexpr int kFloats = 8192;  ///< The most inputs: 32 KB, in the L1 cache.
+  static constexpr int kFloats = 8192;  ///< The most inputs: 32 KB, which fit into the L1 cache.
   static constexpr int kTaps = 512;     ///< The most taps of a filter.
-  static constexpr int kFilters = 4;    ///< Filters of a group whose sums are computed at once.
+  static constexpr int kFilters = 4;    ///< Filters of a group whose accumulators are computed
+                                        ///< together.
   static constexpr int kVector = 16;    ///< Floats of the longest vector register.
   static constexpr int kGroups = 16;    ///< The most groups.
 
-  int groups, rows, columns;  ///< The outputs are those of so many groups, of this many pixels.
-  int phases_down, phases_across;  ///< Of a plane.
-  int height, pitch;               ///< Rows of a phase, floats of a row.
-  int shared;                      ///< Columns of padding that a row has in common with the next.
-  std::array<int, kTaps> offsets;  ///< Of the taps (c, r, s), from the input of the first output.
+  int groups, rows, columns;       ///< The outputs of this many groups, and of this many pixels.
+  int phases_down, phases_across;  ///< Extents of a plane.
+  int height, pitch;               ///< Rows of a phase, and floats per row.
+  int shared;                      ///< Columns of padding shared by adjacent rows.
+  std::array<int, kTaps> offsets;  ///< Offsets of the taps (c, r, s) from the input of the first
+                                   ///< output.
 
-  /// Floats of a phase. Vectors may begin in its last row and end behind it.
+  /// Floats of a phase. Vectors may begin in its last row and end after it.
   int phase() const { return height * pitch + shared + kVector; }
   /// Floats of a channel.
   int plane() const { return phases_down * phases_across * phase(); }
-  /// Sums of a filter, from the first output to the last.
+  /// Accumulators of a filter, from the first output to the last.
   int sums(int of_rows) const { return (of_rows - 1) * pitch + columns; }
 };
 
-/// The tile for a problem whose groups have one input channel, or few filters. Nothing for others,
-/// or if a tile would be small for its window.
+/// The tile for a problem whose groups have one input channel or few filters. Empty for other
+/// problems, or if a tile would be small relative to its window.
 inline std::optional<InputTile> input_tile(const Conv2dProblem& conv) {
   using Tile = InputTile;
   constexpr int kFewFilters = 32;
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const std::int64_t high = std::int64_t{conv.R - 1} * conv.dilation.h + 1;  // a window's extent
+  const std::int64_t high = std::int64_t{conv.R - 1} * conv.dilation.h + 1;  // extent of a window
   const std::int64_t wide = std::int64_t{conv.S - 1} * conv.dilation.w + 1;
   if (group_c > 1 && (conv.R * std::int64_t{conv.S} == 1 || group_k > kFewFilters)) return {};
   if (std::int64_t{group_c} * conv.R > Tile::kTaps / conv.S) return {};
@@ -90,7 +91,8 @@ inline std::optional<InputTile> input_tile(const Conv2dProblem& conv) {
   Tile tile = {};
   tile.phases_down = static_cast<int>(std::min<std::int64_t>(conv.stride.h, high));
   tile.phases_across = static_cast<int>(std::min<std::int64_t>(conv.stride.w, wide));
-  const int more_rows = static_cast<int>((high - 1) / conv.stride.h);  // of a phase than of outputs
+  const int more_rows = static_cast<int>((high - 1) / conv.stride.h);  // rows of a phase minus rows
+                                                                       // of outputs
   const int more_columns = static_cast<int>((wide - 1) / conv.stride.w);
   const std::int64_t phases = std::int64_t{group_c} * tile.phases_down * tile.phases_across;
   const int most = static_cast<int>(Tile::kFloats / phases) - Tile::kVector;  // of a phase
@@ -112,7 +114,8 @@ inline std::optional<InputTile> input_tile(const Conv2dProblem& conv) {
   tile.rows = ceil_div(conv.P, ceil_div(conv.P, most_rows));
   tile.height = tile.rows + more_rows;
   tile.groups = 1;
-  if (tile.rows == conv.P && tile.columns == conv.Q) {  // several, but enough tiles for all cores
+  if (tile.rows == conv.P && tile.columns == conv.Q) {  // several groups, but enough tiles for all
+                                                        // cores
     const std::int64_t for_cores = std::int64_t{conv.N} * conv.groups / (4 * cores());
     const std::int64_t fitting = Tile::kFloats / (std::int64_t{group_c} * tile.plane());
     tile.groups =
@@ -128,8 +131,8 @@ inline std::optional<InputTile> input_tile(const Conv2dProblem& conv) {
   return tile;
 }
 
-// What follows is compiled for each width of vector registers. Rows are copied in whole vectors:
-// what these write behind a row's end is overwritten by the next row, or nobody reads it.
+// The following functions are compiled for each vector width. Rows are copied in whole vectors:
+// elements beyond a row's end are overwritten by the next row or never read.
 
 /// Copies a vector.
 template <int kLanes>
@@ -145,8 +148,8 @@ template <int kLanes>
 [[gnu::always_inline]] inline void write_zeros(int count, float* to) {
   using Vector [[gnu::vector_size(sizeof(float) * kLanes)]] = float;
   if (count <= 0) return;
-  // The first vector is apart: it is often the only one, and a compiler makes a function's call of
-  // the loop.
+  // The first vector is a separate case: it is often the only one, and a compiler replaces the loop
+  // by a function call.
   const Vector zeros = {};
   std::memcpy(to, &zeros, sizeof zeros);
   for (int j = kLanes; j < count; j += kLanes) std::memcpy(to + j, &zeros, sizeof zeros);
@@ -156,7 +159,7 @@ template <int kLanes>
 template <int kLanes>
 [[gnu::always_inline]] inline void copy_vectors(const float* from, int count, float* to) {
   if (count <= 0) return;
-  copy_vector<kLanes>(from, to);  // apart, as above
+  copy_vector<kLanes>(from, to);  // separate, as above
   for (int j = kLanes; j < count; j += kLanes) copy_vector<kLanes>(from + j, to + j);
 }
 
@@ -175,9 +178,9 @@ template <int kLanes, int... kLane>
   }
 }
 
-/// Copies `rows` rows in whole vectors: every element, or every second. Behind each but the last
-/// follow zeros up to the next.
-/// @param step from a row to the next @param count elements of a row
+/// Copies `rows` rows in whole vectors: every element, or every second one. All rows but the last
+/// are followed by zeros up to the next row.
+/// @param step distance of the rows @param count elements per row
 template <int kLanes, int kStride>
 [[gnu::always_inline]] inline void copy_rows(const float* from, std::int64_t step, int rows,
                                              int count, int pitch, float* to) {
@@ -194,7 +197,7 @@ template <int kLanes, int kStride>
 
 /// Copies `rows` rows of a phase from a plane x [H][W].
 /// @param left elements of the array from x on
-/// @param h,w of x, which the phase begins with
+/// @param h,w position in x where the phase begins
 /// @param down,across the rows and columns that are not padding
 template <int kLanes, class T>
 [[gnu::always_inline]] inline void copy_phase(const Conv2dProblem& conv, const InputTile& tile,
@@ -213,7 +216,7 @@ template <int kLanes, class T>
   float* const end = to + (inside - 1) * tile.pitch + count;
   bool done = false;
   if constexpr (std::is_same_v<T, float>) {
-    // A vector may read behind a row, but not behind the array.
+    // A vector may read beyond a row, but not beyond the array.
     done = stride <= 2 && left - last >= std::int64_t{stride} * (count + kLanes);
     if (done && stride == 1)
       copy_rows<kLanes, 1>(x + first, step, inside, count, tile.pitch, to);
@@ -228,7 +231,7 @@ template <int kLanes, class T>
 }
 
 /// Copies the inputs of `rows` rows of outputs from `planes` channels of x.
-/// @param x of the first channel @param left elements of the array from x on
+/// @param x the first channel @param left elements of the array from x on
 /// @param p,q the tile's first output
 template <int kLanes, class T>
 [[gnu::always_inline]] inline void copy_inputs(const Conv2dProblem& conv, const InputTile& tile,
@@ -250,8 +253,9 @@ template <int kLanes, class T>
   }
 }
 
-/// Computes kVectors * kLanes neighbouring sums of kFilters filters.
-/// @param inputs of the first sum @param weights [kFilters][taps] @param bias [kFilters] or null
+/// Computes kVectors * kLanes neighbouring accumulators of kFilters filters.
+/// @param inputs of the first accumulator @param weights [kFilters][taps] @param bias [kFilters] or
+/// null
 /// @param sums [kFilters][step]
 template <int kLanes, int kFilters, int kVectors>
 [[gnu::always_inline]] inline void add_taps(const InputTile& tile, const float* inputs,
@@ -276,8 +280,8 @@ template <int kLanes, int kFilters, int kVectors>
   }
 }
 
-/// The same for `count` sums, and up to kLanes - 1 more. Of one filter four vectors at a time, so
-/// that additions need not wait for one another; of several as many as there are registers for.
+/// The same for `count` accumulators, and up to kLanes - 1 more. One filter uses four vectors at a
+/// time, so that additions are independent; several filters use all available registers.
 template <int kLanes, int kFilters>
 [[gnu::always_inline]] inline void sum_up(const InputTile& tile, const float* inputs,
                                           const float* weights, int taps, const float* bias,
@@ -293,7 +297,7 @@ template <int kLanes, int kFilters>
                                   step);
 }
 
-/// What a tile is computed from, and where to: x, weights as floats, bias or null, y.
+/// The operands and results of a tile: x, weights as floats, bias or null, y.
 template <class T>
 struct TileArrays {
   const T* x;            ///< [N][C][H][W]
@@ -302,16 +306,16 @@ struct TileArrays {
   T* y;                  ///< [N][K][P][Q]
 };
 
-/// Where a tile's outputs begin.
+/// The position of a tile's outputs.
 struct TilePlace {
   int n = 0;         ///< the image
   int group = 0;     ///< the group of filters
   int p = 0, q = 0;  ///< the first row and column
 };
 
-/// Stores the sums of a filter.
-/// @param y the first output @param rows,columns outputs
-/// @param left outputs of this tile from y on, if they lie side by side; else 0
+/// Stores the accumulators of a filter.
+/// @param y the first output @param rows,columns extents of the outputs
+/// @param left outputs of this tile from y on if they are contiguous, else 0
 template <int kLanes, class T>
 [[gnu::always_inline]] inline void store_sums(const InputTile& tile, const float* sums, int rows,
                                               int columns, int Q, std::int64_t left, T* y) {
@@ -343,7 +347,7 @@ template <int kLanes, class T>
                       place.p, place.q, rows, inputs);
   const int step = tile.sums(rows) + InputTile::kVector;
   const std::int64_t outputs = columns == conv.Q ? std::int64_t{rows} * columns : 0;
-  // Of several filters, only whole planes lie side by side.
+  // With several filters, outputs are contiguous only for whole planes.
   std::int64_t left = rows == conv.P ? groups * group_k * outputs : outputs;
   for (int g = 0; g < groups; ++g) {
     const float* const group_inputs = inputs + g * group_c * tile.plane();
@@ -377,7 +381,7 @@ void compute_tile_with_four_lanes(const Conv2dProblem& conv, const InputTile& ti
 }
 
 #ifdef __x86_64__
-/// The same in vectors of eight floats (AVX2 and FMA).
+/// compute_tile() in vectors of eight floats (AVX2 and FMA).
 template <class T>
 [[gnu::target("avx2,fma")]] void compute_tile_with_eight_lanes(const Conv2dProblem& conv,
                                                                const InputTile& tile,
@@ -386,7 +390,7 @@ template <class T>
   compute_tile<8>(conv, tile, arrays, place);
 }
 
-/// The same in vectors of sixteen floats (AVX-512).
+/// compute_tile() in vectors of sixteen floats (AVX-512).
 template <class T>
 [[gnu::target("avx512f")]] void compute_tile_with_sixteen_lanes(const Conv2dProblem& conv,
                                                                 const InputTile& tile,
@@ -396,7 +400,7 @@ template <class T>
 }
 #endif
 
-/// compute_tile() in the widest vectors that the CPU has.
+/// compute_tile() in the widest vectors that the CPU supports.
 template <class T>
 void compute_tile_on_this_cpu(const Conv2dProblem& conv, const InputTile& tile,
                               const TileArrays<T>& arrays, const TilePlace& place) {

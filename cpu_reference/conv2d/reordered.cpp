@@ -1,24 +1,25 @@
 /// @file reordered.cpp
-/// @brief conv2d, rung 2: the loops reordered, so that the innermost one runs along memory.
+/// @brief Loop interchange: the innermost loop runs along contiguous memory, without a branch.
 ///
 /// - Before: direct.cpp
-/// - On the GPU: cuda_naive/conv2d/direct.cu, where neighbouring threads are the innermost loop
+/// - On the GPU: cuda_naive/conv2d/direct.cu, where the threads of a warp replace the innermost
+///   loop
 ///
-/// **The idea.** The seven loops may stand in any order. With q innermost, one weight meets a whole
-/// row: both rows are contiguous, and no addition waits for the one before it, so that the compiler
-/// turns the loop into vector instructions.
+/// **The idea.** The order of the seven loops is free. With q innermost, one weight is multiplied
+/// by a whole row: both rows are contiguous, and the additions are independent, so the compiler
+/// vectorises the loop.
 ///
 ///     y[n,k,p, q_begin .. q_end)  +=  w[k,c,r,s] * x[n,c,h, w_begin .. )
 ///
-/// Which q see a value and not padding depends on s alone. So the range is worked out before the
-/// loop over rows, and the innermost loop has no branch:
+/// Which q read a value and not padding depends on s only. The range is therefore computed before
+/// the loop over rows, and the innermost loop has no branch:
 ///
 ///     0 <= q * stride - pad + s * dilation < W
 ///
-/// **Expect.** Several times the speed of rung 1, although y is now read and written once for each
+/// **Expect.** Several times the speed of direct.cpp, although y is read and written once per
 /// weight.
-/// **Costs.** y travels through the caches C/groups * R * S times: large images wait for memory.
-/// Declines other layouts than NCHW and other types than float32.
+/// **Costs.** y is read and written C/groups * R * S times: large images are limited by memory
+/// bandwidth. Supports layout NCHW and float32 only.
 #include <algorithm>
 
 #include "core/arithmetic.hpp"
@@ -46,7 +47,7 @@ Range valid_range(int Q, int stride, int offset, int W) {
 
 /// y[i] += weight * x[i * stride] for `count` elements.
 void add_scaled_row(const float* x, int stride, float weight, float* y, int count) {
-  if (stride == 1) {  // apart, because only this form is worth vector loads
+  if (stride == 1) {  // separate, because only this form benefits from vector loads
     for (int i = 0; i < count; ++i) y[i] += weight * x[i];
   } else {
     for (int i = 0; i < count; ++i) y[i] += weight * x[std::int64_t{i} * stride];
@@ -76,7 +77,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
             const float weight = weights[w_at(k, c, r, s)];
             const int offset = s * conv.dilation.w - conv.pad.left;  // w = q * stride + offset
             const Range q = valid_range(conv.Q, conv.stride.w, offset, conv.W);
-            if (q.begin >= q.end) continue;  // this tap sees padding only
+            if (q.begin >= q.end) continue;  // this tap reads padding only
             for (int p = 0; p < conv.P; ++p) {
               const int h = p * conv.stride.h - conv.pad.top + r * conv.dilation.h;
               if (h < 0 || h >= conv.H) continue;  // a row of zeros
@@ -86,7 +87,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) 
           }
         }
       }
-      // Only now is any sum complete: the activation takes a pass of its own over the plane.
+      // The sums are complete only here, so the activation is a separate pass over the plane.
       for (std::int64_t i = 0; i < std::int64_t{conv.P} * conv.Q; ++i) {
         plane[i] = activated(conv.activation, plane[i]);
       }

@@ -1,29 +1,28 @@
 /// @file winograd_1d.cpp
-/// @brief conv2d: two neighbours of a row by four products instead of six.
+/// @brief Winograd F(2, 3): two outputs of a row take four multiplications instead of six.
 ///
 /// - Before: direct.cpp
 /// - After: winograd_split_rows.cpp, winograd_2x2.cpp
 ///
-/// **The idea.** Two outputs of a filter of three taps are six products of four inputs. Winograd
-/// ("Arithmetic complexity of computations", 1980) found them with four:
+/// **The idea.** Two outputs of a filter with three taps are six products of four inputs. Winograd
+/// ("Arithmetic complexity of computations", 1980) computes them with four:
 ///
 ///     y0 = d0 g0 + d1 g1 + d2 g2       m0 = (d0 - d2) g0      m1 = (d1 + d2) (g0 + g1 + g2) / 2
 ///     y1 = d1 g0 + d2 g1 + d3 g2       m3 = (d3 - d1) g2      m2 = (d2 - d1) (g0 - g1 + g2) / 2
 ///
 ///                                      y0 = m0 + m1 + m2      y1 = m1 - m2 + m3
 ///
-/// This is F(2, 3). What is made of g is made once for all images; what is made of d, once for all
-/// filters of a fast program; and since the last step is linear, it comes after the sum over
-/// channels and over the three rows of a filter. So the products are what counts.
+/// This is F(2, 3). The transform of g is computed once for all images; the transform of d would be
+/// computed once for all filters in a fast program. The output transform is linear, so it is
+/// applied after the sum over channels and over the three rows of a filter. The number of products
+/// therefore determines the cost.
 ///
-/// **Expect.** Two thirds of the definition's multiplications: 6 C / G an output instead of 9. Not
-/// two thirds of its time: this program transforms d anew for each filter.
-/// **Costs.** The last column of an odd row is computed and dropped. Rounding: a sum's error
-/// has also its neighbours' numbers in it. NaN and infinity reach the neighbour. Workspace for the
-/// transformed weights, 4/3 of the weights. Declines what is not 3 x 3 with stride and dilation 1,
-/// NHWC, and other types than float32.
-/// **Try.** Which of the four products are left over when g1 = 0? How many does the definition have
-/// then?
+/// **Expect.** Two thirds of the multiplications of the definition: 6 C / G per output instead
+/// of 9. The time falls by less, because this program transforms d anew for each filter.
+/// **Costs.** If a row is odd, its last column is computed and dropped. The rounding error of a sum
+/// also depends on its neighbours' terms. NaN and infinity reach the neighbour. Workspace of 4/3 of
+/// the weights. Supports 3 x 3 filters with stride and dilation 1, layout NCHW and float32 only.
+/// **Try.** Which of the four products remain if g1 = 0? How many does the definition have then?
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"

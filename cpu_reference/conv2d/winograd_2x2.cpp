@@ -1,13 +1,12 @@
 /// @file winograd_2x2.cpp
-/// @brief conv2d: four outputs by 16 products instead of 36, F(2, 3) down and across.
+/// @brief Winograd F(2 x 2, 3 x 3): 16 multiplications for four outputs instead of 36.
 ///
 /// - Before: winograd_1d.cpp
 /// - After: winograd_4x4.cpp
 ///
-/// **The idea.** Write F(2, 3) with matrices, y = A^T [(G g) .* (B^T d)], and apply it to the
-/// columns of a window as well as to its rows: numbers become rows, which are transformed in turn.
-/// A window d of 4 x 4 and a filter g of 3 x 3 make 2 x 2 outputs (Lavin and Gray, "Fast algorithms
-/// for convolutional neural networks", 2016):
+/// **The idea.** F(2, 3) is written with matrices, y = A^T [(G g) .* (B^T d)], and applied to both
+/// the columns and the rows of a window. A window d of 4 x 4 and a filter g of 3 x 3 yield 2 x 2
+/// outputs (Lavin and Gray, "Fast algorithms for convolutional neural networks", 2016):
 ///
 ///     Y = A^T [ sum over c of (G g G^T) .* (B^T d B) ] A
 ///
@@ -16,13 +15,14 @@
 ///          .5-.5 .5              0 -1  1  0
 ///           0  0  1              0 -1  0  1
 ///
-/// B^T and A^T only add. G halves: for whole weights, G g G^T are multiples of 1/4, which floats
-/// have, and so this sum of other products has the very bits of the definition's.
+/// B^T and A^T contain only additions. G halves: for integer weights, the elements of G g G^T are
+/// multiples of 1/4, which are exact in float, so the result has the same bits as that of the
+/// definition.
 ///
-/// **Expect.** 4 C / G products an output instead of 9.
-/// **Costs.** An output more where P or Q is odd. 16 transformed weights for 9. A window's
-/// NaN and infinity reach all four outputs. Declines what winograd_1d declines.
-/// **Try.** Print the 16 numbers V = B^T d B of a constant window. Which are 0, and why?
+/// **Expect.** 4 C / G products per output instead of 9.
+/// **Costs.** One additional output if P or Q is odd. 16 transformed weights for 9. NaN and
+/// infinity of a window reach all four outputs. Supports the same problems as winograd_1d.
+/// **Try.** Print the 16 elements V = B^T d B of a constant window. Which are 0, and why?
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"
@@ -32,14 +32,14 @@ namespace convladder::cpu_reference::conv2d {
 namespace {
 
 constexpr int kM = 2, kN = 4;  ///< Outputs of a tile, and its products, along each axis.
-constexpr std::ptrdiff_t kProducts = std::ptrdiff_t{kN} * kN;  ///< Of a tile.
+constexpr std::ptrdiff_t kProducts = std::ptrdiff_t{kN} * kN;  ///< Products of a tile.
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(checked_product(
       {conv.K, conv.C / conv.groups, kN, kN, sizeof(float)}, "bytes of transformed weights"));
 }
 
-/// G g of a column or row of g, whose numbers are `apart`.
+/// G g of a column or row of g, whose elements have the stride `apart`.
 template <class T>
 void times_g(const T* g, std::ptrdiff_t apart, double* to, std::ptrdiff_t to_apart) {
   const double g0 = g[0], g1 = g[apart], g2 = g[2 * apart];
@@ -49,14 +49,14 @@ void times_g(const T* g, std::ptrdiff_t apart, double* to, std::ptrdiff_t to_apa
   to[3 * to_apart] = g2;
 }
 
-/// B^T d of four numbers, in place.
+/// B^T d of four elements, in place.
 void times_b(float* d, std::ptrdiff_t apart) {
   float &d0 = d[0], &d1 = d[apart], &d2 = d[2 * apart], &d3 = d[3 * apart];
   const float v[kN] = {d0 - d2, d1 + d2, d2 - d1, d3 - d1};
   d0 = v[0], d1 = v[1], d2 = v[2], d3 = v[3];
 }
 
-/// A^T m of four numbers, in place: the first two are the result.
+/// A^T m of four elements, in place: the first two are the result.
 void times_a(float* m, std::ptrdiff_t apart) {
   const float y0 = m[0] + m[apart] + m[2 * apart], y1 = m[apart] - m[2 * apart] + m[3 * apart];
   m[0] = y0, m[apart] = y1;

@@ -1,12 +1,11 @@
 /// @file winograd_4x4.cpp
-/// @brief conv2d: 16 outputs by 36 products instead of 144, with matrices that a program makes.
+/// @brief Winograd F(4 x 4, 3 x 3): 36 multiplications for 16 outputs; computed matrices.
 ///
 /// - Before: winograd_2x2.cpp
 /// - After: winograd_complex.cpp, fft_whole_image.cpp
 ///
-/// **The idea.** F(2, 3) belongs to a family: m outputs of r taps take m + r - 1 products, for
-/// every m, with matrices that follow from as many points of the number line
-/// (winograd_matrices.hpp). F(4, 3) has the points 0, 1, -1, 2, -2 and infinity:
+/// **The idea.** F(2, 3) belongs to a family: m outputs of r taps take m + r - 1 products. The
+/// matrices follow from the points (winograd_matrices.hpp), here 0, 1, -1, 2, -2 and infinity:
 ///
 ///            4  0 -5  0  1  0          1/4   0    0
 ///            0 -4 -4  1  1  0         -1/6 -1/6 -1/6           1  1  1  1  1  0
@@ -15,18 +14,15 @@
 ///            0  2 -1 -2  1  0         1/24-1/12  1/6           0  1 -1  8 -8  1
 ///            0  4  0 -5  0  1           0    0    1
 ///
-/// A sixth is no float, so that G g G^T would be rounded, and whole numbers would not come out
-/// whole. But 3 G has only halves, quarters and eighths: this program transforms weights by 3 G,
-/// and divides the outputs, nine times too large, by 9 at the end.
+/// A sixth is not exact in float, but 3 G has only halves, quarters and eighths: this program
+/// transforms weights by 3 G and divides the outputs by 9 at the end.
 ///
-/// **Expect.** 2.25 C / G products an output instead of 9. Larger tiles save little more (F(6x6):
-/// 1.78), and their numbers spread: rounding grows with the points' powers. Here it is some ten
-/// times the definition's, in F(6x6) twice that.
-/// **Costs.** Rounding, as said: on real data the oracle allows it what its own sums may err by.
-/// Tiles of 4 x 4 waste more at the edge than those of 2 x 2: of 7 x 7 outputs, a quarter. Declines
-/// what winograd_1d declines.
-/// **Try.** Take the points 0, 1, -1, 3, -3. What is the largest error on real data now? Which
-/// factor makes 3 G's place free of rounding?
+/// **Expect.** 2.25 C / G products per output instead of 9. Larger tiles save little more (F(6 x
+/// 6): 1.78), and the rounding error grows with the powers of the points: here about ten times that
+/// of the definition, in F(6 x 6) twice that.
+/// **Costs.** On real data, the oracle's bound includes the error of the transforms. Of 7 x 7
+/// outputs, a quarter is padding. Supports the same problems as winograd_1d.
+/// **Try.** Use the points 0, 1, -1, 3, -3. Which multiple of G is exact in float?
 #include "core/arithmetic.hpp"
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"
@@ -37,8 +33,8 @@ namespace convladder::cpu_reference::conv2d {
 namespace {
 
 constexpr int kM = 4, kN = 6;  ///< Outputs of a tile, and its products, along each axis.
-constexpr std::ptrdiff_t kProducts = std::ptrdiff_t{kN} * kN;  ///< Of a tile.
-constexpr int kScale = 3;                                      ///< Times G.
+constexpr std::ptrdiff_t kProducts = std::ptrdiff_t{kN} * kN;  ///< Products of a tile.
+constexpr int kScale = 3;                                      ///< The multiple of G that is used.
 constexpr WinogradMatrices<kM, 3> kMatrices = winograd_matrices<kM, 3>({0, 1, -1, 2, -2});
 static_assert(is_exact(kMatrices));
 

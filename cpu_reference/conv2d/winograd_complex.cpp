@@ -1,33 +1,28 @@
 /// @file winograd_complex.cpp
-/// @brief conv2d: 16 outputs by 46 products, as exact as the definition, over complex points.
+/// @brief Winograd F(4 x 4, 3 x 3) with complex points: i and -i, 46 multiplications.
 ///
 /// - Before: winograd_4x4.cpp
 ///
-/// **The idea.** F(4, 3) wants five points and infinity. Beside 0, 1 and -1 the number line has
-/// none whose powers stay small; the complex plane has i and -i (Meng and Brothers, "Efficient
-/// Winograd convolution via integer arithmetic", 2019). Their values are complex, but those of real
-/// numbers at -i are the conjugates of those at i. So six real numbers hold a line's values, as
-/// before:
+/// **The idea.** Besides 0, 1 and -1, no real points have small powers, but i and -i do (Meng and
+/// Brothers, "Efficient Winograd convolution via integer arithmetic", 2019). The values of real
+/// data at -i are the conjugates of those at i, so six real numbers still hold a line's values:
 ///
 ///              d4 - d0          at  0           -1    0    0                      1  1  1  2  0  0
 ///     d1 + d2 + d3 + d4             1          1/4  1/4  1/4                      0  1 -1  0 -2  0
 ///    -d1 + d2 - d3 + d4            -1     G =  1/4 -1/4  1/4               A^T =  0  1  1 -2  0  0
 ///         - d2      + d4   re of    i          1/4    0 -1/4                      0  1 -1  0  2  1
 ///    -d1      + d3         im               im   0  1/4    0
-///              d5 - d1        infinity           0    0    1        twice the real part of i's
-///              share
+///              d5 - d1        infinity           0    0    1        twice the real part at i
 ///
-/// Down and across, a pair of points meets a pair: (r r' - i i') + (r i' + i r') i at (i, i), and
-/// at (i, -i) the same with i' turned. That makes 4 x 4 real numbers, 8 complex ones, and 2:
+/// In two dimensions, a pair of points meets a pair: 4 x 4 real values and 8 + 2 complex ones.
 ///
 ///     16 * 1  +  (8 + 2) * 3  =  46 products      Gauss's three for a complex one:
 ///                                                 k1 = c (a + b)   k2 = a (d - c)   k3 = b (c + d)
 ///     (a + b i)(c + d i)  =  (k1 - k3) + (k1 + k2) i
 ///
-/// **Expect.** 2.9 C / G products an output instead of 9, and winograd/4x4's 2.25. Rounding as that
-/// of winograd_2x2. G has quarters, so whole numbers stay whole without a factor.
-/// **Costs.** 46 sums a tile. Otherwise as winograd/4x4.
-/// **Try.** F(6, 3) wants eight points. Which two pairs of the unit circle would you add to these?
+/// **Expect.** 2.9 C / G products per output instead of 9 (winograd/4x4: 2.25), with the rounding
+/// error of winograd_2x2. G contains quarters, so integers are reproduced exactly.
+/// **Costs.** 46 accumulators per tile. Otherwise as winograd/4x4.
 #include "cpu_reference/conv2d/winograd_complex.hpp"
 
 #include "core/arithmetic.hpp"

@@ -1,6 +1,6 @@
 /// @file winograd_complex.hpp
 /// @brief The transforms of F(4 x 4, 3 x 3) over the points 0, 1, -1, i, -i and infinity, and its
-/// 46 products; winograd_complex.cpp explains them.
+/// 46 products; see winograd_complex.cpp.
 #pragma once
 
 #include <array>
@@ -14,10 +14,12 @@ namespace convladder::cpu_reference::conv2d {
 /// A tile of 4 x 4 outputs.
 class ComplexTile {
  public:
-  static constexpr int kM = 4, kN = 6;  ///< Outputs of a tile, and numbers of a line of its window.
-  static constexpr int kProducts = 46;  ///< Of a tile.
+  static constexpr int kM = 4, kN = 6;  ///< Outputs of a tile, and elements of a line of its
+                                        ///< window.
+  static constexpr int kProducts = 46;  ///< Products of a tile.
 
-  /// What a window d [6][6] brings to the products: its values, and of complex ones three factors.
+  /// The operands that a window d [6][6] contributes: its values and, for complex values, three
+  /// operands each.
   static void window(const float* d, float* v) {
     float values[kN * kN];
     both_sides(kB, d, values);
@@ -27,7 +29,7 @@ class ComplexTile {
     for (const auto& value : values_at_pairs(values)) three(value.re, value.im);
   }
 
-  /// What a filter g [3][3] brings, rounded once.
+  /// The operands that a filter g [3][3] contributes, rounded once.
   static void filter(const double* g, float* u) {
     double values[kN * kN];
     both_sides(kG, g, values);
@@ -39,7 +41,7 @@ class ComplexTile {
     for (const auto& value : values_at_pairs(values)) three(value.re, value.im);
   }
 
-  /// From sums of products to outputs y [4][4].
+  /// From accumulated products to outputs y [4][4].
   static void outputs(const float* m, float* y) {
     float values[kN * kN];
     const auto number = [&] {
@@ -62,7 +64,7 @@ class ComplexTile {
  private:
   template <class T, std::size_t kRows, std::size_t kColumns>
   using Matrix = std::array<std::array<T, kColumns>, kRows>;
-  static constexpr int kReal[] = {0, 1, 2, 5};  // values at points of the number line
+  static constexpr int kReal[] = {0, 1, 2, 5};  // values at real points
   static constexpr int kRe = 3, kIm = 4;        // the value at i
   static constexpr Matrix<float, kN, kN> kB = {{{-1, 0, 0, 0, 1, 0},
                                                 {0, 1, 1, 1, 1, 0},
@@ -75,8 +77,8 @@ class ComplexTile {
   static constexpr Matrix<float, kM, kN> kA = {
       {{1, 1, 1, 2, 0, 0}, {0, 1, -1, 0, -2, 0}, {0, 1, 1, -2, 0, 0}, {0, 1, -1, 0, 2, 1}}};
 
-  /// Of a window's 6 x 6 values: calls real(place) for those at two points of the number line, and
-  /// pair(re, im) with the places of both parts of those at one, and i.
+  /// Visits a window's 6 x 6 values: calls real(place) for values at two real points, and pair(re,
+  /// im) with the positions of both parts of values at a real point and i.
   template <class Real, class Pair>
   static void for_each_value(const Real& real, const Pair& pair) {
     for (const int i : kReal) {

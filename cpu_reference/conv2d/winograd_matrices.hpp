@@ -1,17 +1,17 @@
 /// @file winograd_matrices.hpp
-/// @brief The matrices of F(m, r), m outputs of a filter of r taps by m + r - 1 products: from a
-/// few points, in exact fractions, when the program is compiled.
+/// @brief The matrices of F(m, r), m outputs of a filter of r taps with m + r - 1 products,
+/// computed at compile time from a few points in exact fractions.
 ///
-/// A sum of products along a line is the transpose of a product of polynomials (Winograd,
-/// "Arithmetic complexity of computations", 1980), and those multiply by values: evaluate both
-/// factors at n - 1 points and at infinity, multiply value by value, interpolate (Toom 1963, Cook
-/// 1966). With M(x) = prod (x - a_l) and L_j(x) = M(x) / (x - a_j):
+/// A correlation along a line is the transpose of a polynomial multiplication (Winograd,
+/// "Arithmetic complexity of computations", 1980). Polynomials are multiplied by evaluation and
+/// interpolation: evaluate both operands at n - 1 points and at infinity, multiply the values,
+/// interpolate (Toom 1963, Cook 1966). With M(x) = prod (x - a_l) and L_j(x) = M(x) / (x - a_j):
 ///
 ///     A^T[i][j] = a_j^i                the points' powers       and at infinity 1 for the last i
 ///     G[j][i]   = a_j^i / L_j(a_j)                              and at infinity 1 for the last i
 ///     B^T[j]    = the coefficients of L_j                       and at infinity those of M
 ///
-/// The program wincnn (A. Lavin) makes the same matrices with a computer algebra system.
+/// The program wincnn (A. Lavin) computes the same matrices with a computer algebra system.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@
 
 namespace convladder::cpu_reference::conv2d {
 
-/// A number as it is: in lowest terms, over a denominator above 0.
+/// An exact fraction in lowest terms with a positive denominator.
 struct Fraction {
   std::int64_t over = 0, under = 1;  ///< over / under
 
@@ -43,7 +43,7 @@ struct Fraction {
     return {a.over * b.under, a.under * b.over};
   }
   friend constexpr bool operator==(Fraction, Fraction) = default;
-  /// The nearest of its type.
+  /// The nearest value of the type.
   constexpr explicit operator double() const {
     return static_cast<double>(over) / static_cast<double>(under);
   }
@@ -64,7 +64,8 @@ constexpr WinogradMatrices<kM, kR> winograd_matrices(
     const std::array<Fraction, kM + kR - 2>& points) {
   constexpr std::size_t kN = kM + kR - 1;
   WinogradMatrices<kM, kR> matrices;
-  /// The coefficients of prod (x - a_l) over all points but one; all, if that is none of them.
+  /// The coefficients of prod (x - a_l) over all points but one; over all points if `one` is not a
+  /// point.
   const auto product_without = [&](std::size_t left_out) {
     std::array<Fraction, kN> coefficients = {};
     coefficients[0] = 1;
@@ -94,8 +95,8 @@ constexpr WinogradMatrices<kM, kR> winograd_matrices(
   return matrices;
 }
 
-/// Whether A^T [(G g) .* (B^T d)] is the sum of products for all g and d: both are linear in each,
-/// so units of g and d say it.
+/// Whether A^T [(G g) .* (B^T d)] equals the sum of products for all g and d. Both are bilinear, so
+/// unit vectors g and d suffice.
 template <int kM, int kR>
 constexpr bool is_exact(const WinogradMatrices<kM, kR>& matrices) {
   for (std::size_t i = 0; i < kM; ++i) {
@@ -111,7 +112,7 @@ constexpr bool is_exact(const WinogradMatrices<kM, kR>& matrices) {
   return true;
 }
 
-/// A matrix in another type, `scale` times as large. What it holds is exact there.
+/// A matrix in another type, scaled by `scale`. Its elements are exact in that type.
 template <class T, std::size_t kRows, std::size_t kColumns>
 constexpr auto in_type(const std::array<std::array<Fraction, kColumns>, kRows>& matrix, int scale) {
   std::array<std::array<T, kColumns>, kRows> numbers = {};

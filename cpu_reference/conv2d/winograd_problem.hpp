@@ -1,5 +1,5 @@
 /// @file winograd_problem.hpp
-/// @brief Which convolutions the winograd rungs take, and where they read x.
+/// @brief The convolutions that the Winograd rungs support, and their access to x.
 #pragma once
 
 #include "core/conv2d_problem.hpp"
@@ -7,7 +7,7 @@
 
 namespace convladder::cpu_reference::conv2d {
 
-/// Nothing, or why the matrices for filters of 3 x 3 do not compute it.
+/// Empty, or the reason why the matrices for 3 x 3 filters do not apply.
 inline Declined why_no_winograd(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
@@ -17,8 +17,8 @@ inline Declined why_no_winograd(const Conv2dProblem& conv) {
   return {};
 }
 
-/// A pixel of x by its place in the padded image: 0 in the padding, and beyond it, where a tile is
-/// larger than what is left of y.
+/// A pixel of x by its position in the padded image: 0 in the padding and beyond it, where a tile
+/// exceeds y.
 inline float pixel(const Conv2dProblem& conv, const float* x, int n, int c, int padded_h,
                    int padded_w) {
   const int h = padded_h - conv.pad.top, w = padded_w - conv.pad.left;

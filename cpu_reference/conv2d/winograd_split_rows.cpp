@@ -1,18 +1,17 @@
 /// @file winograd_split_rows.cpp
-/// @brief conv2d: rows of up to six taps in pieces of three, each by F(3, 3) over the same tiles.
+/// @brief Winograd F(3, 3) for wide filters: a row of up to six taps is split into two pieces.
 ///
 /// - Before: winograd_1d.cpp
 ///
-/// **The idea.** A filter's row of six taps is two rows of three, one of them three columns further
-/// on. F(3, 3) makes three outputs of three taps by five products instead of nine (its points are
-/// 0, 1, -1, 2 and infinity), and its tiles are as far apart as a piece is wide. So the window that
-/// the second piece meets is the next tile's, and a window is transformed once for both:
+/// **The idea.** A filter row of six taps is the sum of two rows of three taps, offset by three
+/// columns. F(3, 3) takes five products instead of nine (points 0, 1, -1, 2, infinity). Its tiles
+/// are three columns apart, so each window is transformed once for both pieces:
 ///
 ///     columns of x   0 1 2 3 4 5 6 7 8 9 ...        tile 0 = V0 * piece 0 + V1 * piece 1
 ///     windows       |-- V0 --|    |-- V2 -           tile 1 = V1 * piece 0 + V2 * piece 1
 ///                         |-- V1 --|                five numbers each
 ///
-/// The sums of all pieces, rows and channels are added up as products, and transformed once:
+/// The products of all pieces, rows and channels are accumulated, then transformed once:
 ///
 ///            2 -1 -2  1  0          1/2   0    0
 ///            0 -2 -1  1  0         -1/2 -1/2 -1/2           1  1  1  1  0
@@ -20,13 +19,10 @@
 ///            0 -1  0  1  0          1/6  1/3  2/3           0  1  1  4  1
 ///            0  2 -1 -2  1           0    0    1
 ///
-/// As in winograd_4x4.cpp, weights are transformed by 3 G, and outputs divided by 3.
-///
-/// **Expect.** Ten products for 18 along a row of six taps: 20 C / G an output instead of 36.
-/// **Costs.** Five taps take as many products as six. Rounding, as winograd/4x4 has it. Declines
-/// filters of less than four columns, or of more than six rows or columns; stride and dilation
-/// above 1, NHWC, and other types than float32.
-/// **Try.** Are there five points whose G has no thirds? (What are 0, 1, -1 and 2 modulo 3?)
+/// As in winograd_4x4.cpp, weights are transformed by 3 G, and outputs are divided by 3.
+/// **Expect.** Ten products for 18 along a row of six taps: 20 C / G per output instead of 36.
+/// **Costs.** Five taps take as many products as six. Supports filters of 4 to 6 columns and up to
+/// 6 rows with stride and dilation 1, layout NCHW and float32 only.
 #include <algorithm>
 #include <vector>
 
@@ -39,11 +35,12 @@
 namespace convladder::cpu_reference::conv2d {
 namespace {
 
-constexpr int kM = 3, kN = 5;  ///< Outputs of a tile, as many as a piece has taps; its products.
-constexpr int kPieces = 2;     ///< Of a row of a filter.
-constexpr int kRowProducts = kPieces * kN;  ///< Numbers that a row of a filter becomes.
-constexpr int kScale = 3;                   ///< Times G.
-constexpr int kMostTaps = 3 * kPieces;      ///< Along each axis.
+constexpr int kM = 3,
+              kN = 5;       ///< Outputs of a tile, which equal the taps of a piece; its products.
+constexpr int kPieces = 2;  ///< Pieces of a row of a filter.
+constexpr int kRowProducts = kPieces * kN;  ///< Transformed elements of a row of a filter.
+constexpr int kScale = 3;                   ///< The multiple of G that is used.
+constexpr int kMostTaps = 3 * kPieces;      ///< The largest extent along each axis.
 constexpr WinogradMatrices<kM, 3> kMatrices = winograd_matrices<kM, 3>({0, 1, -1, 2});
 static_assert(is_exact(kMatrices));
 
@@ -85,7 +82,7 @@ void transform_weights(const Conv2dProblem& conv, const float* weights, float* u
       double g[3], whole[kN];
       for (int i = 0; i < 3; ++i) {
         const int s = 3 * piece + i;
-        g[i] = s < conv.S ? weights[s] : 0.0f;  // what is missing of the last piece
+        g[i] = s < conv.S ? weights[s] : 0.0f;  // missing taps of the last piece
       }
       times(kG, g, whole);
       for (const double number : whole) *u++ = static_cast<float>(number);
@@ -103,7 +100,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
   const int tiles = ceil_div(conv.Q, kM);
   const Index4 y_at{conv.K, conv.P, conv.Q};
-  // A row of x: a window for each tile, and for the pieces beyond the last.
+  // A row of x: a transformed window for each tile, and one for the piece beyond the last tile.
   std::vector<float> v(static_cast<std::size_t>(tiles + kPieces - 1) * kN);
   std::vector<float> m(static_cast<std::size_t>(tiles) * kN);  // a row of y, likewise
 

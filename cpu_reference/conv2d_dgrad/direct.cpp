@@ -1,20 +1,22 @@
 /// @file direct.cpp
-/// @brief conv2d_dgrad, rung 1: the definition, the forward loops with the arrow turned round.
+/// @brief Definition of conv2d_dgrad: the forward loops, with each product added to dx.
 ///
 /// - After: cuda_naive/conv2d_dgrad/gather.cu, gemm_col2im.cpp
 /// - On the GPU: cuda_naive/conv2d_dgrad/gather.cu
 ///
-/// **The idea.** Forward, each product x * w is added to one y. If dy says how the loss changes
-/// with that y, then dy * w says how it changes with that x. So the same seven loops visit the same
-/// (x, w, y) triples, and each adds its dy * w to its dx. The products are scattered: p and q give
-/// h and w directly, and no equation has to be solved.
+/// **The idea.** In the forward pass, each product x * w is added to one y. If dy is the derivative
+/// of the loss with respect to that y, then dy * w is its contribution to the derivative with
+/// respect to that x. The same seven loops visit the same (x, w, y) triples, and each adds its dy *
+/// w to its dx. The products are scattered: p and q determine h and w directly, and no equation has
+/// to be solved.
 ///
 ///     forward:   y[n,k,p,q]  += x[n,c,h,w]   * w[k,c,r,s]      h = p * stride - pad + r * dilation
 ///     here:      dx[n,c,h,w] += dy[n,k,p,q]  * w[k,c,r,s]      w likewise
 ///
-/// **Expect.** As many multiply-adds as forward. A pixel that no window covers keeps its 0.
-/// **Costs.** Nothing is declined. Sums are scattered over a float array of their own, so that
-/// numbers of 16 bits are rounded once, when the last product is there.
+/// **Expect.** As many multiply-adds as in the forward pass. A pixel outside of all windows remains
+/// 0.
+/// **Costs.** All problems are supported. Sums are accumulated in a separate float array, so that
+/// fp16 and bf16 results are rounded once.
 #include <vector>
 
 #include "core/arithmetic.hpp"

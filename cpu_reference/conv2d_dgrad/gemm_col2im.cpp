@@ -1,19 +1,20 @@
 /// @file gemm_col2im.cpp
-/// @brief conv2d_dgrad, rung 2: a matrix product for the columns, col2im for the pixels.
+/// @brief GEMM and col2im: the transpose of im2col and GEMM.
 ///
 /// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/conv2d_dgrad/gemm_col2im.cu
 ///
-/// **The idea.** Forward is y = w * im2col(x), two linear maps one after the other. Their
-/// transposes in the opposite order give the gradient: dx = col2im(w^T * dy). All multiplications
-/// happen in the matrix product, for which fast code exists (Eigen here); col2im only adds.
+/// **The idea.** The forward pass is y = w * im2col(x), a composition of two linear maps. The
+/// gradient applies their transposes in reverse order: dx = col2im(w^T * dy). All multiplications
+/// are in the GEMM, for which fast libraries exist (here Eigen); col2im only adds.
 ///
 ///               K/G                P*Q                    P*Q
 ///     C/G*R*S [ w^T ]   x   K/G [  dy  ]   =   C/G*R*S [  col  ]   -- col2im -->  dx
 ///
-/// Each group has its own product, and its own rows of col.
+/// Each group is a separate GEMM with its own rows of col.
 ///
-/// **Expect.** Many times the speed of rung 1: the product uses vector instructions and the caches.
+/// **Expect.** Many times the speed of direct.cpp: the GEMM uses vector instructions and the
+/// caches.
 /// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats.
 #include "core/arithmetic.hpp"
 #include "core/conv2d_gradients.hpp"
@@ -37,7 +38,7 @@ Im2colProblem columns_of_one_image(Conv2dProblem conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  if (conv.N == 0) return 0;  // however large an image would be
+  if (conv.N == 0) return 0;  // independent of the size of the image
   const Im2colProblem columns = columns_of_one_image(conv);
   return static_cast<std::size_t>(
       checked_product({columns.rows(), columns.columns(), sizeof(float)}, "bytes of columns"));

@@ -1,22 +1,23 @@
 /// @file direct.cpp
-/// @brief conv2d_wgrad, rung 1: the definition, one sum for each weight and each bias.
+/// @brief Definition of conv2d_wgrad: one sum for each weight and each bias.
 ///
 /// - After: cuda_naive/conv2d_wgrad/gather.cu, im2col_gemm.cpp, winograd_2x2.cpp
 /// - On the GPU: cuda_naive/conv2d_wgrad/gather.cu
 ///
-/// **The idea.** Forward, weight w[k,c,r,s] multiplies one x for every output (n, p, q) of its
-/// channel k. Its gradient collects exactly these: each dy, times the x that met the weight there.
-/// The bias is added to every output of its channel, so its gradient is the plain sum of dy. With
-/// stride 1 and no padding:
+/// **The idea.** In the forward pass, weight w[k,c,r,s] is multiplied by one x for every output (n,
+/// p, q) of its channel k. Its gradient is the sum over these outputs of dy times that x. The bias
+/// is added to every output of its channel, so its gradient is the sum of dy. With stride 1 and no
+/// padding:
 ///
 ///     for k  for c  for r  for s              which weight
 ///       for n  for p  for q                   which product of it
 ///         dw[k,c,r,s] += dy[n,k,p,q] * x[n, c, p + r, q + s]
 ///
-/// **Expect.** Few outputs with long sums: forward has N*K*P*Q sums of C*R*S products, here it is
-/// K*C*R*S sums of N*P*Q. Rounding errors grow with the length of a sum: fp32 suffers here first.
-/// **Costs.** Nothing is declined. dw and db are float, also of numbers of 16 bits: in these, a sum
-/// that has grown would not change any more when a product is added.
+/// **Expect.** Few outputs with long sums: the forward pass has N*K*P*Q sums of C*R*S products,
+/// this one K*C*R*S sums of N*P*Q products. Rounding errors grow with the length of a sum, so FP32
+/// is least accurate here.
+/// **Costs.** All problems are supported. dw and db are float32 also for fp16 and bf16: in 16 bits,
+/// small products added to a large sum would be lost.
 #include "core/arithmetic.hpp"
 #include "core/conv2d_gradients.hpp"
 #include "core/half.hpp"

@@ -1,20 +1,20 @@
 /// @file im2col_gemm.cpp
-/// @brief conv2d_wgrad, rung 2: im2col, and a matrix product that sums over windows.
+/// @brief im2col and GEMM: the GEMM sums over windows.
 ///
 /// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/conv2d_wgrad/im2col_gemm.cu
 ///
-/// **The idea.** Forward is y = w * col, a matrix product. The gradient of a product's left factor
-/// is the gradient of the result times the right factor, transposed: dw = dy * col^T, summed over
-/// images.
+/// **The idea.** The forward pass is y = w * col, a GEMM. The gradient with respect to the left
+/// operand is the gradient of the result times the transpose of the right operand: dw = dy * col^T,
+/// summed over images.
 ///
 ///            P*Q              C/G*R*S             C/G*R*S
 ///     K/G [  dy  ]   x  P*Q [  col^T  ]  =  K/G [   dw   ]    each image adds to the same dw
 ///
-/// Each group has its own product with its own rows of dy and col. db is the sum of each row of dy.
+/// Each group is a separate GEMM with its own rows of dy and col. db is the sum of each row of dy.
 ///
-/// **Expect.** Many times the speed of rung 1, and smaller rounding errors: vector lanes and blocks
-/// of the product are partial sums, so that the chains of additions are shorter.
+/// **Expect.** Many times the speed of direct.cpp, and smaller rounding errors: vector lanes and
+/// blocks of the GEMM hold partial sums, so the chains of additions are shorter.
 /// **Costs.** Workspace for the columns of one image: C * R * S * P * Q floats.
 #include <algorithm>
 #include <numeric>
@@ -41,7 +41,7 @@ Im2colProblem columns_of_one_image(Conv2dProblem conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  if (conv.N == 0) return 0;  // however large an image would be
+  if (conv.N == 0) return 0;  // independent of the size of the image
   const Im2colProblem columns = columns_of_one_image(conv);
   return static_cast<std::size_t>(
       checked_product({columns.rows(), columns.columns(), sizeof(float)}, "bytes of columns"));
@@ -61,7 +61,7 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
 
   float* dw = arrays.dw;
   float* db = arrays.db;
-  std::fill_n(dw, conv.K * group_rows, 0.0f);  // also the answer for N = 0
+  std::fill_n(dw, conv.K * group_rows, 0.0f);  // also the result for N = 0
   std::fill_n(db, conv.K, 0.0f);
   for (std::int64_t n = 0; n < conv.N; ++n) {
     im2col::im2col(columns, {x + n * image_size, col});

@@ -1,17 +1,15 @@
 /// @file winograd.cpp
-/// @brief conv2d_wgrad by F(3 x 3, 4 x 4): nine taps of 16 gradients by 36 products instead of 144.
+/// @brief Winograd F(3 x 3, 4 x 4): 36 multiplications for nine taps of 4 x 4 gradients.
 ///
 /// - Before: winograd_2x2.cpp
 ///
-/// **The idea.** Along a line, a gradient by the weights is a sum of products as the forward pass
-/// is, with the parts exchanged: the filter of three taps is what comes out, and a tile of dy is
-/// what moves along x. Of four numbers of dy and six of x, that is F(3, 4):
+/// **The idea.** Along a line, the gradient with respect to the weights is a correlation like the
+/// forward pass, with exchanged roles: three taps are the result, and a tile of dy moves along x.
 ///
 ///     forward      y[i]  = sum over r  of   g[r] * d[i + r]     4 of them, 3 terms:  F(4, 3)
 ///     here         dw[r] = sum over i  of  dy[i] * d[i + r]     3 of them, 4 terms:  F(3, 4)
 ///
-/// Both have six products, and the same points. So B^T is the same matrix: x becomes what the
-/// forward pass makes of it. A and G hold powers of the points, and change places:
+/// Both use six products and the same points: B^T is the same, and A and G are exchanged.
 ///
 ///            1/4   0    0    0
 ///           -1/6 -1/6 -1/6 -1/6          1  1  1  1  1  0
@@ -20,14 +18,10 @@
 ///           1/24-1/12  1/6 -1/3
 ///            0    0    0    1
 ///
-/// As in the forward pass, 3 G stands for G, and dw is divided by 9. Pairs of a filter and a
-/// channel share the transforms of a tile.
-///
-/// **Expect.** 2.25 products for each number of dy instead of 9: a quarter.
-/// **Costs.** Rounding, as in the forward pass. Where 4 does not divide P or Q, tiles end in zeros.
-/// Workspace: 36 sums for each weight of nine. Declines what is not 3 x 3 with stride and dilation
-/// 1, NHWC, and other types than float32.
-/// **Try.** Let the program make winograd_2x2's matrices. Which signs differ, and does it matter?
+/// As in the forward pass, 3 G replaces G, and dw is divided by 9.
+/// **Expect.** 2.25 products per element of dy and channel instead of 9.
+/// **Costs.** Rounding as in the forward pass. Tiles are padded with zeros if 4 does not divide P
+/// or Q. Workspace: 36 accumulators per filter and channel. Supports the problems of winograd_2x2.
 #include <algorithm>
 
 #include "core/conv2d_gradients.hpp"
@@ -38,16 +32,17 @@
 namespace convladder::cpu_reference::conv2d_wgrad {
 namespace {
 
-constexpr int kM = 3, kTile = 4;  ///< Taps that come out, numbers of dy, along each axis.
-constexpr int kN = kM + kTile - 1, kProducts = kN * kN;  ///< Products along an axis, and in all.
-constexpr int kScale = 3;                                ///< Times G.
+constexpr int kM = 3, kTile = 4;  ///< Extents along each axis: taps of dw, elements of dy.
+constexpr int kN = kM + kTile - 1, kProducts = kN * kN;  ///< Products along an axis, and in total.
+constexpr int kScale = 3;                                ///< The multiple of G that is used.
 constexpr auto kMatrices = conv2d::winograd_matrices<kM, kTile>({0, 1, -1, 2, -2});
 static_assert(conv2d::is_exact(kMatrices));
 constexpr auto kG = conv2d::in_type<float>(kMatrices.g, kScale);
 constexpr auto kB = conv2d::in_type<float>(kMatrices.bt, 1);
 constexpr auto kA = conv2d::in_type<float>(kMatrices.at, 1);
 
-/// Floats of a tile's transforms, u [K][36] and v [C][36], and of all sums, m [K][C/groups][36].
+/// Floats of a tile's transforms, u [K][36] and v [C][36], and of all accumulators, m
+/// [K][C/groups][36].
 std::int64_t floats(const Conv2dProblem& conv) {
   const std::int64_t pairs = checked_product({conv.K, conv.C / conv.groups}, "weights of a tap");
   return checked_product({std::int64_t{conv.K} + conv.C + pairs, kProducts}, "transformed numbers");

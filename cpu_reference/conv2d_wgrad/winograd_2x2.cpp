@@ -1,28 +1,28 @@
 /// @file winograd_2x2.cpp
-/// @brief conv2d_wgrad by F(3 x 3, 2 x 2): nine taps of four gradients by 16 products instead
-/// of 36.
+/// @brief Winograd F(3 x 3, 2 x 2): 16 multiplications for nine taps of 2 x 2 gradients instead of
+/// 36.
 ///
 /// - Before: direct.cpp
 /// - After: winograd.cpp
 ///
-/// **The idea.** A tap of dw is a sum over outputs, so cut them into tiles: 2 x 2 numbers of dy and
-/// the 4 x 4 of x that they meet are 36 products of nine taps. Along a line, two numbers of dy are
-/// moved along four of x. That is the forward pass with the parts exchanged, three sums of two
-/// terms instead of two of three, and the same four products do:
+/// **The idea.** A tap of dw is a sum over outputs, which is split into tiles: 2 x 2 elements of dy
+/// and 4 x 4 elements of x contribute 36 products to nine taps. Along a line, two elements of dy
+/// move along four of x. This is the forward pass with exchanged roles, three sums of two terms
+/// instead of two of three, and four products suffice:
 ///
 ///     dw0 = e0 d0 + e1 d1       m0 = (d0 - d2) e0      m1 = (d1 + d2) (e0 + e1) / 2
 ///     dw1 = e0 d1 + e1 d2       m3 = (d3 - d1) e1      m2 = (d2 - d1) (e0 - e1) / 2
 ///     dw2 = e0 d2 + e1 d3
 ///                               dw0 = m0 + m1 + m2     dw1 = m1 - m2     dw2 = m1 + m2 + m3
 ///
-/// What is made of d is to the bit what conv2d's winograd_2x2 makes of it. The last step is linear,
-/// and comes after the sum over all tiles of all images.
+/// The transform of d has the same bits as in conv2d's winograd_2x2. The last step is linear and is
+/// applied after the sum over all tiles of all images.
 ///
-/// **Expect.** 4 products for each number of dy instead of 9.
-/// **Costs.** Where 2 does not divide P or Q, tiles end in zeros. Workspace: 16 sums for each
-/// weight of nine. NaN and infinity of a tile reach all nine taps. Declines what is not 3 x 3 with
-/// stride and dilation 1, NHWC, and other types than float32.
-/// **Try.** db is the sum of dy. Which of the 16 numbers of a transformed tile has it already?
+/// **Expect.** 4 products per element of dy and channel instead of 9.
+/// **Costs.** Tiles are padded with zeros if 2 does not divide P or Q. Workspace: 16 accumulators
+/// per filter and channel. NaN and infinity of a tile reach all nine taps. Supports 3 x 3 filters
+/// with stride and dilation 1, layout NCHW and float32 only.
+/// **Try.** db is the sum of dy. Which element of a transformed tile contains it already?
 #include <algorithm>
 
 #include "core/conv2d_gradients.hpp"
@@ -32,23 +32,23 @@
 namespace convladder::cpu_reference::conv2d_wgrad {
 namespace {
 
-constexpr int kM = 3, kTile = 2;  ///< Taps that come out, numbers of dy, along each axis.
-constexpr int kN = kM + kTile - 1, kProducts = kN * kN;  ///< Products along an axis, and in all.
+constexpr int kM = 3, kTile = 2;  ///< Extents along each axis: taps of dw, elements of dy.
+constexpr int kN = kM + kTile - 1, kProducts = kN * kN;  ///< Products along an axis, and in total.
 
-/// G e of the first two of four numbers that are `apart`, in place.
+/// G e of the first two of four elements with stride `apart`, in place.
 void times_g(float* e, std::ptrdiff_t apart) {
   const float e0 = e[0], e1 = e[apart];
   e[apart] = (e0 + e1) / 2, e[2 * apart] = (e0 - e1) / 2, e[3 * apart] = e1;
 }
 
-/// B^T d of four numbers, in place.
+/// B^T d of four elements, in place.
 void times_b(float* d, std::ptrdiff_t apart) {
   float &d0 = d[0], &d1 = d[apart], &d2 = d[2 * apart], &d3 = d[3 * apart];
   const float v[kN] = {d0 - d2, d1 + d2, d2 - d1, d3 - d1};
   d0 = v[0], d1 = v[1], d2 = v[2], d3 = v[3];
 }
 
-/// A^T m of four numbers, in place: the first three are the result.
+/// A^T m of four elements, in place: the first three are the result.
 void times_a(float* m, std::ptrdiff_t apart) {
   const float sum = m[apart] + m[2 * apart], difference = m[apart] - m[2 * apart];
   m[0] += sum, m[apart] = difference, m[2 * apart] = sum + m[3 * apart];
@@ -60,7 +60,8 @@ void both_ways(float* matrix, void (*along)(float*, std::ptrdiff_t)) {
   for (std::ptrdiff_t i = 0; i < kN; ++i) along(matrix + i * kN, 1);
 }
 
-/// Floats of a tile's transforms, u [K][16] and v [C][16], and of all sums, m [K][C/groups][16].
+/// Floats of a tile's transforms, u [K][16] and v [C][16], and of all accumulators, m
+/// [K][C/groups][16].
 std::int64_t floats(const Conv2dProblem& conv) {
   const std::int64_t pairs = checked_product({conv.K, conv.C / conv.groups}, "weights of a tap");
   return checked_product({std::int64_t{conv.K} + conv.C + pairs, kProducts}, "transformed numbers");

@@ -1,29 +1,28 @@
 /// @file bluestein.cpp
-/// @brief fft, chirp z-transform (Bluestein): a line of any length becomes a convolution, and that
-/// three transforms of a power of two.
+/// @brief Bluestein: any length, as a convolution with a chirp by transforms of a power of two.
 ///
 /// - Before: dft.cpp
 /// - After: cuda_optimized/fft/bluestein.cu
 ///
-/// **The idea.** Halving stops at odd lengths, and of a prime length nothing can be split off.
-/// Write the product in the exponent as a sum of squares instead (Bluestein, 1970):
+/// **The idea.** Radix-2 algorithms need even lengths, and a prime length cannot be factorised.
+/// Bluestein (1970) writes the product in the exponent as a sum of squares:
 ///
 ///     j k = (j^2 + k^2 - (k - j)^2) / 2            c[j] = exp(-pi i j^2 / L), a "chirp"
 ///
 ///     y[k] = c[k] * sum over j of  ( x[j] c[j] )  *  conj(c[k - j])
 ///
-/// The sum is a convolution with a fixed filter of 2 L - 1 taps. Convolutions are products of
-/// spectra, of any length that is long enough: M >= 2 L - 1, the next power of two.
+/// The sum is a convolution with a fixed filter of 2 L - 1 taps. It is computed as a product of
+/// spectra of any sufficient length: M >= 2 L - 1, the next power of two.
 ///
 ///     x --times c--> [ L points, then zeros ] --FFT of M--> times FFT(conj c) --inverse--> times c
 ///
-/// **Expect.** 2 M log2 M butterflies a line, whatever L is: for L = 8191, M = 16384, some 460
-/// thousand in place of 67 million products. For a length that is a power of two, the direct FFT
-/// takes about a fifth of them.
-/// **Costs.** The filter's spectrum and its line of M points. Numbers pass through two transforms
-/// and three products, so that rounding errors add up to more than in one transform: here all of
-/// that is in double, and y is rounded once. Declines the ring mersenne, whose lengths are powers
-/// of two, and which has no root of order 2 L for the longest.
+/// **Expect.** 2 M log2 M butterflies per line: for L = 8191 and M = 16384, some 460 thousand
+/// instead of 67 million products. If the length is a power of two, a direct FFT takes a fifth of
+/// that.
+/// **Costs.** The filter's spectrum and a line of M points. Data pass through two transforms and
+/// three products, so rounding errors are larger than in one transform; all of this is in double,
+/// and y is rounded once. Does not support the ring mersenne, which has no root of order 2 L for
+/// the longest lines.
 #include <utility>
 #include <vector>
 
@@ -36,7 +35,7 @@ namespace {
 
 using Point = Complex<double>;
 
-/// The transform of a line of a power of two, as in stockham.cpp.
+/// The transform of a line whose length is a power of two, as in stockham.cpp.
 class PowerOfTwo {
  public:
   explicit PowerOfTwo(std::size_t length) : to_(length) {
@@ -75,7 +74,7 @@ class ChirpTransform {
   explicit ChirpTransform(int length)
       : padded_(padded_length(static_cast<std::size_t>(length))), line_(padded_), filter_(padded_) {
     for (std::int64_t j = 0; j < length; ++j) {
-      // j^2 modulo 2 L, or the angle would lose its digits.
+      // j^2 modulo 2 L, so that the angle keeps its precision.
       chirp_.push_back(
           root_of_unity<double>(j * j % (2 * std::int64_t{length}), 2 * std::int64_t{length}));
     }
@@ -85,13 +84,14 @@ class ChirpTransform {
     fft_.transform(filter_);
   }
 
-  /// Transforms points first[0], first[step] ... in place.
+  /// Transforms the points first[0], first[step] ... in place.
   void operator()(Point* first, std::size_t step) {
     const std::size_t L = chirp_.size();
     line_.assign(padded_, {});
     for (std::size_t j = 0; j < L; ++j) line_[j] = first[j * step] * chirp_[j];
     fft_.transform(line_);
-    // The inverse transform is the forward one between two exchanges of the parts.
+    // The inverse transform is a forward transform with real and imaginary parts exchanged before
+    // and after.
     for (std::size_t i = 0; i < padded_; ++i) line_[i] = exchanged_if(true, line_[i] * filter_[i]);
     fft_.transform(line_);
     const double scale = 1.0 / static_cast<double>(padded_);
@@ -108,7 +108,7 @@ class ChirpTransform {
   PowerOfTwo fft_{padded_};
 };
 
-/// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2]. Of lines H is 1.
+/// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2]. For lines, H is 1.
 void run(const FftProblem& fft, const FftArrays& arrays, const Context&) {
   const auto H = static_cast<std::size_t>(fft.rows()), L = static_cast<std::size_t>(fft.L);
   const auto frequencies = static_cast<std::size_t>(fft.frequencies());

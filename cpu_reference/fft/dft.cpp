@@ -1,26 +1,26 @@
 /// @file dft.cpp
-/// @brief fft, rung 1: the definition, a sum of L products for each of L outputs.
+/// @brief Definition of fft: a sum of L products per point.
 ///
 /// - After: radix2.cpp, cuda_naive/fft/dft.cu, bluestein.cpp
 ///
-/// **The idea.** There is none yet: output k is the sum of all points, each turned by k steps more
-/// than the one before it. A step is an L-th of the circle.
+/// **The idea.** This is the definition: output k is the sum of all points, each rotated by k steps
+/// more than the preceding one. A step is the L-th part of the circle.
 ///
 ///     y[k] = x[0] w^0 + x[1] w^k + x[2] w^2k + ...        w = exp(-2 pi i / L)
 ///
-///     k = 1, L = 8:   w^0  w^1  w^2  w^3  w^4 ...          one turn over the line
-///     k = 2:          w^0  w^2  w^4  w^6  w^0 ...          two: a frequency is a number of turns
+///     k = 1, L = 8:   w^0  w^1  w^2  w^3  w^4 ...          one rotation over the line
+///     k = 2:          w^0  w^2  w^4  w^6  w^0 ...          two rotations over the line
 ///
-/// The powers of w repeat after L, so that a table of L roots is enough, and j k is counted modulo
-/// L. An inverse transform turns the other way: with real and imaginary parts exchanged before and
-/// after, the same loops do it. In two dimensions a point is turned twice, by its column and by its
-/// row; a line is a plane of one row. Of real points all is the same, but half of the outputs is
-/// enough: the others are their conjugates. So the inverse to real points reads the other half as
-/// conjugates, and keeps the real part of each sum.
+/// The powers of w repeat after L, so a table of L roots is sufficient, and j k is computed modulo
+/// L. The inverse transform rotates in the other direction: the same loops compute it if real and
+/// imaginary parts are exchanged before and after. In two dimensions a point is rotated by its
+/// column and by its row; a line is a plane with one row. For real points, half of the outputs are
+/// stored; the others are their conjugates. The inverse to real points reconstructs the conjugates
+/// and keeps the real part of each sum.
 ///
-/// **Expect.** L^2 complex multiply-adds a line: 16.8 million for L = 4096, where an FFT needs some
-/// 25 thousand. Sums are in double: a float would lose more digits the longer the line is.
-/// **Costs.** Nothing is declined: here L may be any number, and H, too.
+/// **Expect.** L^2 complex multiply-adds per line: 16.8 million for L = 4096 (an FFT: 25 thousand).
+/// The accumulators are in double, because in float the error grows with the length of the line.
+/// **Costs.** All problems are supported, with any L and H.
 #include <vector>
 
 #include "core/complex.hpp"
@@ -31,7 +31,7 @@
 namespace convladder::cpu_reference::fft {
 namespace {
 
-/// What sums of T are added up in.
+/// The type of the accumulators for elements of type T.
 template <class T>
 using Sum = Complex<typename SumOf<T>::Type>;
 
@@ -45,8 +45,8 @@ std::vector<Sum<T>> roots_of(std::int64_t length) {
   return roots;
 }
 
-/// The sum of point(0), point(1) ..., as many as there are roots, each turned by k steps more than
-/// the one before.
+/// The sum of point(0), point(1) ..., as many as there are roots, each rotated by k steps more than
+/// the preceding one.
 template <class Z, class Point>
 Z turned_sum(const std::vector<Z>& roots, std::int64_t k, const Point& point) {
   const auto length = static_cast<std::int64_t>(roots.size());
@@ -60,13 +60,13 @@ Z turned_sum(const std::vector<Z>& roots, std::int64_t k, const Point& point) {
   return sum;
 }
 
-/// x [N][H][frequencies][2] and y [N][H][L], real points. Of lines H is 1.
+/// x [N][H][frequencies][2] and y [N][H][L], real points. For lines, H is 1.
 template <class T>
 void transform_to_real(const FftProblem& fft, const float* x, float* y) {
   const std::int64_t H = fft.rows(), L = fft.L, frequencies = fft.frequencies();
   const std::vector<Sum<T>> along_column = roots_of<T>(H), along_row = roots_of<T>(L);
   const auto frequency = [&](std::int64_t n, std::int64_t u, std::int64_t v) {
-    const bool stored = v < frequencies;  // else the conjugate of its counterpart
+    const bool stored = v < frequencies;  // otherwise the conjugate of its counterpart
     const std::int64_t row = n * H + (stored ? u : (H - u) % H), column = stored ? v : L - v;
     const Complex<T> z = point_of<T>(x, row * frequencies + column, false);
     return exchanged_if(true, stored ? z : conjugate(z));
@@ -85,7 +85,7 @@ void transform_to_real(const FftProblem& fft, const float* x, float* y) {
   }
 }
 
-/// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2]. Of lines H is 1.
+/// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2]. For lines, H is 1.
 template <class T>
 void transform(const FftProblem& fft, const float* x, float* y) {
   const std::int64_t H = fft.rows(), L = fft.L, frequencies = fft.frequencies();

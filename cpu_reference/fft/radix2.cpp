@@ -1,27 +1,27 @@
 /// @file radix2.cpp
-/// @brief fft, two halves of a line, transformed by themselves, make the whole with L/2 products.
+/// @brief Cooley-Tukey radix 2: log2 L passes of butterflies, in bit-reversed order.
 ///
 /// - Before: dft.cpp
 /// - After: stockham.cpp
 ///
-/// **The idea.** Take the even points and the odd points as two lines, with transforms E and O. In
-/// the whole line, an odd point is turned by half a step more than in its own, so
+/// **The idea.** The even points and the odd points form two lines with transforms E and O. In the
+/// whole line, an odd point is rotated by half a step more than in its half, so
 ///
 ///     y[k]       = E[k] + w^k O[k]            a butterfly:   E -----+--- y[k]
 ///     y[k + L/2] = E[k] - w^k O[k]                                 x
 ///                                                      O w^k ------+--- y[k + L/2]
 ///
-/// (Cooley and Tukey, 1965; the halving is Danielson's and Lanczos's, 1942.) Each half is halved in
+/// (Cooley and Tukey, 1965; the halving is by Danielson and Lanczos, 1942.) Each half is halved in
 /// the same way, down to lines of one point, which are their own transforms: log2 L passes over the
-/// line. Sorting even points before odd ones again and again sorts by the lowest bit, then the
-/// next: point j ends up where its bits, read backwards, say.
+/// line. Repeated sorting of even points before odd ones sorts by the lowest bit, then the next:
+/// point j moves to the index with the reversed bits of j.
 ///
 ///     0 1 2 3 4 5 6 7  ->  0 2 4 6 | 1 3 5 7  ->  0 4 | 2 6 | 1 5 | 3 7       3 = 011 -> 110 = 6
 ///
-/// **Expect.** L/2 log2 L butterflies: 24 576 for L = 4096, in place of 16.8 million products. The
-/// rounding errors are smaller as well: a point takes part in log2 L sums, not in one of L terms.
-/// **Costs.** A pass in bit-reversed order, which jumps through the line. Declines lengths that are
-/// no power of two.
+/// **Expect.** L/2 log2 L butterflies: 24 576 for L = 4096 instead of 16.8 million products.
+/// Rounding errors are smaller, too: a point takes part in log2 L sums instead of one sum of L
+/// terms.
+/// **Costs.** The bit-reversal pass has no locality. Supports lengths that are powers of two only.
 #include <bit>
 #include <utility>
 #include <vector>
@@ -32,7 +32,7 @@
 namespace convladder::cpu_reference::fft {
 namespace {
 
-/// The lowest `bits` bits of i, read backwards.
+/// The lowest `bits` bits of i in reverse order.
 std::size_t reversed(std::size_t i, int bits) {
   std::size_t result = 0;
   for (int bit = 0; bit < bits; ++bit) result |= (i >> bit & 1) << (bits - 1 - bit);

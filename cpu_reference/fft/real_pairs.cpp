@@ -1,25 +1,26 @@
 /// @file real_pairs.cpp
-/// @brief fft, two real lines are transformed as one complex line, and taken apart afterwards.
+/// @brief Real FFT: two real lines are transformed as one complex line and separated by conjugate
+/// symmetry.
 ///
 /// - Before: stockham.cpp
 /// - After: real_pairs_inverse.cpp
 ///
-/// **The idea.** The frequencies of a real line come twice: number L - k is the conjugate of number
-/// k, so that L/2 + 1 of them are enough, and half of a complex transform is for nothing. Let the
-/// imaginary parts hold another real line instead, z = a + i b. A transform is a sum, so
+/// **The idea.** The spectrum of a real line is symmetric: frequency L - k is the conjugate of
+/// frequency k. L/2 + 1 frequencies are sufficient, and half of a complex transform is redundant.
+/// Therefore the imaginary parts hold another real line, z = a + i b. The transform is linear, so
 ///
 ///     Z[k]            =  A[k] + i B[k]          A[k] = (Z[k] + conj Z[L - k]) / 2
 ///     conj(Z[L - k])  =  A[k] - i B[k]          B[k] = (Z[k] - conj Z[L - k]) / 2 i
 ///
-/// L - k is modulo L: number 0 is its own partner, and so is number L/2. Where the number of lines
-/// is odd, the last one goes alone, and b is 0.
+/// L - k is modulo L: frequencies 0 and L/2 are their own partners. If the number of lines is odd,
+/// the last line is transformed alone, with b = 0.
 ///
-/// **Expect.** Half of the butterflies of two complex lines, and two additions a frequency. Over
-/// the ring mersenne it is exact, too: there as here, the conjugate of a root of unity is its
-/// inverse, and a half is 2^16.
-/// **Costs.** Both lines share their rounding errors, which are as large as the larger one's: if a
-/// is a million times b, little is left of B. They share NaN and infinity, too. Declines complex
-/// lines, planes, and lengths that are no power of two.
+/// **Expect.** Half of the butterflies of two complex lines, and two additions per frequency. Over
+/// the ring mersenne the result is exact: the conjugate of a root of unity is its inverse, and one
+/// half is 2^16.
+/// **Costs.** Both lines have the rounding error of the larger one: if a is a million times b, B
+/// has few correct digits. NaN and infinity reach both lines. Supports real lines whose length is a
+/// power of two only.
 #include <utility>
 #include <vector>
 

@@ -1,25 +1,24 @@
 /// @file real_pairs_inverse.cpp
-/// @brief fft, the half spectra of two real lines are put together as one complex line, and
-/// transformed back.
+/// @brief Inverse real FFT: the half spectra of two real lines are combined and transformed back.
 ///
 /// - Before: real_pairs.cpp
 ///
-/// **The idea.** The way back of real_pairs.cpp. A and B, the frequencies of two real lines a and
-/// b, are given up to the middle; beyond it they are conjugates. A transform is a sum, so z = a + i
-/// b has the frequencies
+/// **The idea.** This is the inverse of real_pairs.cpp. A and B, the spectra of two real lines a
+/// and b, are given up to the middle; the remaining frequencies are conjugates. The transform is
+/// linear, so z = a + i b has the spectrum
 ///
 ///     Z[k]      =  A[k] + i B[k]                  k = 0 ... L/2
 ///     Z[L - k]  =  conj A[k] + i conj B[k]        k = 1 ... L/2 - 1
 ///
-/// and the inverse transform of Z has a as its real parts and b as its imaginary parts: nothing has
-/// to be taken apart. Numbers 0 and L/2 of a real line are real; imaginary parts that are given
-/// there are not read, as in every FFT library. Where the number of lines is odd, the last one goes
-/// alone, and B is 0.
+/// and the inverse transform of Z has a as its real part and b as its imaginary part; no separation
+/// is needed. Frequencies 0 and L/2 of a real line are real; imaginary parts given there are
+/// ignored, as in every FFT library. If the number of lines is odd, the last line is transformed
+/// alone, with B = 0.
 ///
-/// **Expect.** As real_pairs: half of the butterflies of two complex lines. Over the ring mersenne
-/// it is exact.
-/// **Costs.** Both lines share their rounding errors, NaN and infinity. Declines forward
-/// transforms, complex lines, planes, and lengths that are no power of two.
+/// **Expect.** As real_pairs: half of the butterflies of two complex lines. Exact over the ring
+/// mersenne.
+/// **Costs.** Both lines share rounding errors, NaN and infinity. Supports inverse transforms to
+/// real lines whose length is a power of two only.
 #include <utility>
 #include <vector>
 
@@ -47,7 +46,8 @@ void transform(const FftProblem& fft, const float* x, float* y) {
       const auto number = static_cast<std::size_t>(k);
       const std::size_t partner = (L - number) % L;
       if (partner == number) a.im = b.im = {};
-      // The parts change places for an inverse transform. -quarter_turn(b) is i b.
+      // Exchanging the parts turns a forward transform into an inverse one. -quarter_turn(b) is i
+      // b.
       from[number] = exchanged_if(true, a - quarter_turn(b));
       from[partner] = exchanged_if(true, conjugate(a) - quarter_turn(conjugate(b)));
     }

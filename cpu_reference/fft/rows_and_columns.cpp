@@ -1,11 +1,11 @@
 /// @file rows_and_columns.cpp
-/// @brief fft, a plane: all of its rows are transformed as lines, and then all of its columns.
+/// @brief 2-D FFT: the rows of a plane, then its columns.
 ///
 /// - Before: stockham.cpp
 ///
-/// **The idea.** In two dimensions a point is turned by its column and by its row, and the second
-/// turn is the same for a whole row: it comes out of the sum over the row. What is left in the
-/// brackets is the transform of a line, and what is done to the brackets is another one:
+/// **The idea.** In two dimensions a point is rotated by its column and by its row. The rotation by
+/// the row is the same for all points of a row, so it is factored out of the sum over the row. The
+/// inner sum is the transform of a line, and so is the outer sum:
 ///
 ///     y[u][v] = sum over h of  w_H^(h u)  ( sum over w of  x[h][w] w_L^(w v) )
 ///
@@ -13,15 +13,13 @@
 ///       | x x x x  -->  ( row 1 )   then  v v v v   each column by itself
 ///       | x x x x  -->  ( row 2 )
 ///
-/// A line is the same to the passes whether its points lie one behind the other or L apart. In
-/// which order rows and columns come makes no difference.
+/// The passes accept any distance between the points of a line, 1 or L. The order of rows and
+/// columns does not matter.
 ///
-/// **Expect.** H L log2(H L) / 2 butterflies, as many as a line of H L points has: for a plane of
-/// 64 x 64, 24 576 in place of 16.8 million products. A point of a column is a row away from the
-/// next one, and of each cache line that a column touches, one point is used: on a large plane, the
-/// columns take longer than the rows.
-/// **Costs.** A copy of the plane. Declines real planes, lines, and lengths that are no power of
-/// two.
+/// **Expect.** H L log2(H L) / 2 butterflies, as many as for a line of H L points: 24 576 for a
+/// plane of 64 x 64 instead of 16.8 million products. The points of a column are one row apart, so
+/// one point of each cache line is used: on a large plane the columns take longer than the rows.
+/// **Costs.** A copy of the plane. Supports complex planes whose extents are powers of two only.
 #include <utility>
 #include <vector>
 
@@ -31,13 +29,13 @@
 namespace convladder::cpu_reference::fft {
 namespace {
 
-/// Lines in a plane.
+/// A set of lines in a plane.
 struct Step {
-  std::size_t length, lines;  ///< Points of a line, and how many lines.
-  std::size_t point, line;    ///< From one point, or line, to the next.
+  std::size_t length, lines;  ///< Points per line, and number of lines.
+  std::size_t point, line;    ///< Distance of consecutive points, and of consecutive lines.
 };
 
-/// The factors of a line.
+/// The twiddle factors of a line.
 template <class T>
 std::vector<Complex<T>> roots_of(std::int64_t length) {
   std::vector<Complex<T>> roots;

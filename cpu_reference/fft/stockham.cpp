@@ -1,25 +1,25 @@
 /// @file stockham.cpp
-/// @brief fft, each pass writes to a second line, already in order: nothing is reversed.
+/// @brief Stockham: each pass writes to a second buffer, in order; no bit reversal.
 ///
 /// - Before: radix2.cpp
 /// - After: cuda_optimized/fft/passes.cu, real_pairs.cpp, rows_and_columns.cpp
 ///
-/// **The idea.** A pass need not leave a butterfly's results where its points were. Let all passes
-/// read alike, points L/2 apart, and write results `before` apart, where `before` is the length of
-/// the lines that are done (Stockham, 1966):
+/// **The idea.** A pass need not store a butterfly's results where its points were. All passes read
+/// points that are L/2 apart, and write results that are `before` apart, where `before` is the
+/// length of the lines that are complete (Stockham, 1966):
 ///
 ///     L = 8    reads                    writes                      j = 0 | 1 | 2 | 3
 ///     pass 1   0 4 | 1 5 | 2 6 | 3 7    0 1 | 2 3 | 4 5 | 6 7       before = 1
 ///     pass 2   0 4 | 1 5 | 2 6 | 3 7    0 2 | 1 3 | 4 6 | 5 7       before = 2
 ///     pass 3   0 4 | 1 5 | 2 6 | 3 7    0 4 | 1 5 | 2 6 | 3 7       before = 4
 ///
-/// Butterfly j, with k = j % before, writes to 2 j - k and to `before` further. So each pass moves
-/// points a step towards their places, and the last one leaves them in order: the sort by reversed
-/// bits is spread over the passes, and costs none of its own.
+/// Butterfly j, with k = j % before, writes to 2 j - k and to 2 j - k + before. Each pass thus
+/// moves points towards their final positions, and the last pass leaves them in order: the bit
+/// reversal is distributed over the passes at no additional cost.
 ///
-/// **Expect.** As many butterflies as before. All reads run through two halves of the line in
-/// order; no pass jumps. That is what a GPU wants: neighbouring threads, neighbouring addresses.
-/// **Costs.** A second line of the same length. Declines lengths that are no power of two.
+/// **Expect.** As many butterflies as radix2. All reads traverse the two halves of the line in
+/// order. This suits a GPU, where neighbouring threads should access neighbouring addresses.
+/// **Costs.** A second line of the same length. Supports lengths that are powers of two only.
 #include <utility>
 #include <vector>
 

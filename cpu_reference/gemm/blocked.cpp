@@ -1,12 +1,11 @@
 /// @file blocked.cpp
-/// @brief gemm, cache blocking and register tiling: b is packed once per block, and 6 x 32
-/// accumulators stay in vector registers.
+/// @brief Cache blocking: b is packed once per block, and up to 6 x 32 accumulators stay in vector
+/// registers.
 ///
 /// - Before: eigen.cpp
 ///
-/// **The idea.** The triple loop loads two numbers for each multiply-add. Three changes bring that
-/// down, and they are those of every fast product (Goto and van de Geijn, "Anatomy of
-/// high-performance matrix multiplication", 2008):
+/// **The idea.** The triple loop loads two elements per multiply-add. Three changes reduce that
+/// (Goto and van de Geijn, "Anatomy of high-performance matrix multiplication", 2008):
 ///
 ///     c block   192 x 96    a core computes one at a time; its accumulators stay in the L2 cache
 ///     b block   256 x 96    packed once for all rows of the c block: 96 KB, in the L2 cache
@@ -15,19 +14,15 @@
 ///
 ///     a  six rows, each  k -> [ 1 float ]       b block  k -> [ 32 floats ] [ 32 ] [ 32 ]
 ///
-/// Registers of 16 floats need AVX-512. With AVX2 they hold 8 floats and the tile is 6 x 16, with
-/// SSE2 4 and 6 x 8; the program asks the CPU. The innermost loop reads one float of each row of a
-/// at a time, and a row along memory: a needs no packed copy. Operands of 16 and 8 bits become
-/// floats first; the loops are the same. A product with few blocks for the number of cores has
-/// blocks of fewer rows.
+/// Registers of 16 floats need AVX-512. AVX2 has registers of 8 floats and a tile of 6 x 16, SSE2 4
+/// floats and 6 x 8, selected at run time. a needs no packed copy, because the innermost loop reads
+/// one float of each row at a time. 16-bit and 8-bit operands are converted to float first.
 ///
-/// **Expect.** More than half of the core's peak (with AVX-512 up to 32 multiply-adds a cycle), on
-/// all cores: a vector multiply-add costs 2 / 3 of a load, where the triple loop pays two each.
-/// **Costs.** Workspace for a as floats, if it has another type. Columns are padded to 16 and rows
-/// to 6: a product with one column does 16 times the work. The order of summation is its own, and a
-/// fused multiply-add rounds once where the loops round twice.
-/// **Try.** Make the tile 4 x 48, or 8 x 32. Which of them needs more than the 16 registers of
-/// AVX2, and what does that cost?
+/// **Expect.** More than half of a core's peak, on all cores: a vector multiply-add takes 2 / 3 of
+/// a load; the triple loop takes two loads each.
+/// **Costs.** Columns are padded to 16 and rows to 6: a GEMM with one column does 16 times the
+/// work. The order of summation differs, and a fused multiply-add rounds once instead of twice.
+/// **Try.** Use a tile of 4 x 48, or 8 x 32. Which needs more than the 16 registers of AVX2?
 #include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"

@@ -1,5 +1,5 @@
 /// @file product.cpp
-/// @brief The product of eigen.cpp, with transposed factors, and added to what is there.
+/// @brief The GEMM of eigen.cpp with transposed operands and optional accumulation.
 #include "cpu_reference/gemm/product.hpp"
 
 #include <Eigen/Core>
@@ -8,7 +8,7 @@ namespace convladder::cpu_reference::gemm {
 namespace {
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-/// A transposed matrix lies as its columns one after the other would.
+/// A transposed matrix is stored column by column.
 using Transposed = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
 }  // namespace

@@ -8,14 +8,14 @@
 namespace convladder::cpu_reference::gemm {
 namespace {
 
-/// Where each row of the tile's part of a begins.
+/// The address of each row of the tile's part of a.
 using Rows = std::array<const float*, kTileRows>;
 
-/// As add_tile_product(), for kVectors * kLanes columns. With two vectors a row, 12 registers hold
-/// the accumulators, two a row of b, and one a number of a in all lanes. That is 15 of the 16
+/// Like add_tile_product(), for kVectors * kLanes columns. With two vectors per row, 12 registers
+/// hold the accumulators, two a row of b, and one an element of a in all lanes: 15 of the 16
 /// registers of SSE and AVX.
-/// @tparam kLanes floats of a register
-/// @tparam kVectors registers of a row of the tile
+/// @tparam kLanes floats per register
+/// @tparam kVectors registers per row of the tile
 template <int kLanes, int kVectors>
 [[gnu::always_inline]] inline void add_product(const Rows& a, const float* b, std::int64_t depth,
                                                float* sums) {
@@ -38,7 +38,7 @@ template <int kLanes, int kVectors>
   }
 }
 
-/// What every CPU has that the program is compiled for: on x86-64 SSE2, on AArch64 NEON.
+/// The baseline instruction set of the build: SSE2 on x86-64, NEON on AArch64.
 void with_four_lanes(const Rows& a, const float* b, int columns, std::int64_t depth, float* sums) {
   for (int n = 0; n < columns; n += 8) add_product<4, 2>(a, b + n, depth, sums + n);
 }
@@ -64,9 +64,9 @@ void add_tile_product(const float* a, std::int64_t row_step, int rows, const flo
   for (int m = 0; m < kTileRows; ++m)
     row.at(static_cast<std::size_t>(m)) = a + std::min(m, rows - 1) * row_step;
 #ifdef __x86_64__
-  // A multiplication and an addition at once: with registers of 8 floats since 2013, of 16 floats
-  // on servers since 2017. The program asks once and not the compiler, so that one program runs on
-  // every CPU.
+  // Fused multiply-add: with registers of 8 floats since 2013, of 16 floats on servers since 2017.
+  // The instruction set is detected once at run time, not chosen by the compiler, so that one
+  // program runs on every CPU.
   static const bool has_avx512 = __builtin_cpu_supports("avx512f") != 0;
   static const bool has_fma = __builtin_cpu_supports("fma") != 0;
   if (has_avx512) return with_sixteen_lanes(row, b, columns, depth, sums);

@@ -1,6 +1,6 @@
 /// @file register_tile.hpp
-/// @brief A block of a matrix product on the CPU: operands packed to stay in the caches, and a tile
-/// of accumulators in vector registers. gemm/blocked.cpp explains it.
+/// @brief A block of a GEMM on the CPU: operands are packed to stay in the caches, and a tile of
+/// accumulators stays in vector registers. See gemm/blocked.cpp.
 #pragma once
 
 #include <algorithm>
@@ -16,30 +16,30 @@ namespace convladder::cpu_reference::gemm {
 
 inline constexpr int kTileRows = 6;       ///< Rows of the tile of accumulators.
 inline constexpr int kTileColumns = 16;   ///< Columns are padded to a multiple of it.
-inline constexpr int kWideTile = 32;      ///< Columns of a tile where as many are left.
-inline constexpr int kBlockRows = 192;    ///< Rows of c that a block computes.
-inline constexpr int kBlockColumns = 96;  ///< Columns of c that a block computes.
-inline constexpr int kBlockDepth = 256;   ///< Rows of b that a block packs at a time: 96 KB.
+inline constexpr int kWideTile = 32;      ///< Columns of a tile if that many remain.
+inline constexpr int kBlockRows = 192;    ///< Rows of c per block.
+inline constexpr int kBlockColumns = 96;  ///< Columns of c per block.
+inline constexpr int kBlockDepth = 256;   ///< Rows of b that are packed at a time: 96 KB.
 inline constexpr double kNanoseconds =
-    0.015;  ///< Of a multiply-add on one core, for parallel_for().
+    0.015;  ///< Cost of a multiply-add on one core, for parallel_for().
 
-/// The smallest multiple that is not less. @param count at least 0
+/// The smallest multiple of the step that is at least `count`. @param count at least 0
 template <class Integer>
 constexpr Integer rounded_up(Integer count, int multiple) {
   return ceil_div<Integer>(count, multiple) * multiple;
 }
 
-/// Adds the product of kTileRows rows of a and of `columns` columns of a block of b,
-/// [depth][kBlockColumns], to a tile of `sums`, whose rows are kBlockColumns apart.
-/// @param a its first element; neighbouring rows are `row_step` floats apart
-/// @param rows how many rows of a there are; the others of the tile become copies of the last
+/// Multiplies kTileRows rows of a by `columns` columns of a block of b, [depth][kBlockColumns], and
+/// adds the result to a tile of `sums`, whose rows are kBlockColumns apart.
+/// @param a its first element; consecutive rows are `row_step` floats apart
+/// @param rows number of rows of a; the remaining rows of the tile are copies of the last
 /// @param columns kTileColumns or kWideTile
 void add_tile_product(const float* a, std::int64_t row_step, int rows, const float* b, int columns,
                       std::int64_t depth, float* sums);
 
-/// Rows of a block of a product with M rows: kBlockRows, or fewer where that would leave less than
-/// two blocks for each core, but not so few that packing b takes longer than the products.
-/// @param others blocks that have the same rows
+/// Rows per block of a GEMM with M rows: kBlockRows, or fewer if there would be less than two
+/// blocks per core, but enough rows that packing b takes less time than the multiplication.
+/// @param others number of blocks with the same rows
 inline int block_rows(std::int64_t M, std::int64_t others) {
   constexpr std::int64_t kLeastRows = 8 * kTileRows;
   const std::int64_t wanted =
@@ -55,7 +55,8 @@ inline std::size_t bytes_as_floats(DType dtype, std::int64_t count) {
   return static_cast<std::size_t>(checked_product({count, sizeof(float)}, "bytes of operand A"));
 }
 
-/// The elements of an operand as floats: itself, or a copy in `floats`, made on all cores.
+/// The elements of an operand as floats: the operand itself, or a converted copy in `floats`, made
+/// on all cores.
 template <class T>
 const float* as_floats(const T* elements, std::int64_t count, float* floats) {
   if constexpr (std::is_same_v<T, float>) {
@@ -72,10 +73,9 @@ const float* as_floats(const T* elements, std::int64_t count, float* floats) {
 
 /// Computes a block of c: up to kBlockRows rows and kBlockColumns columns of a * b.
 /// @param a the block's rows of a, [rows][K]
-/// @param pack called with (k, depth, b), writes rows k ... k + depth - 1 of b, those columns of it
-/// that the block computes, to b [depth][kBlockColumns]; behind them zeros, up to a multiple of
-/// kTileColumns
-/// @param store called with (m, sums), takes row m of the block, once it is complete
+/// @param pack called with (k, depth, b); writes rows k ... k + depth - 1 of the block's columns of
+/// b to b [depth][kBlockColumns], followed by zeros up to a multiple of kTileColumns
+/// @param store called with (m, sums) when row m of the block is complete
 template <class Pack, class Store>
 void multiply_block(const float* a, int rows, int columns, std::int64_t K, const Pack& pack,
                     const Store& store) {

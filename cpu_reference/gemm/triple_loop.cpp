@@ -1,21 +1,21 @@
 /// @file triple_loop.cpp
-/// @brief gemm, rung 1: the definition, one loop for each letter of the formula.
+/// @brief Definition of gemm: three nested loops.
 ///
 /// - After: cuda_naive/gemm/direct.cu, eigen.cpp
 /// - On the GPU: cuda_naive/gemm/direct.cu
 ///
-/// **The idea.** There is none yet: an element of c is the sum of the products of a row of a and a
-/// column of b, written down as the formula reads.
+/// **The idea.** This is the definition: an element of c is the sum of the products of a row of a
+/// and a column of b.
 ///
 ///                     b  | n              for m  for n          which element
 ///                        v                  for k               which product of it
 ///     a  m -> - - - -    c[m,n]               c[m,n] += a[m,k] * b[k,n]
 ///
-/// **Expect.** About one multiply-add a nanosecond, and less once b no longer fits the caches: the
-/// sum is a chain of dependent additions, and the loop over k walks down a column of b, N floats a
-/// step.
-/// **Costs.** Nothing is declined. Numbers of 16 and 8 bits are multiplied and added as floats;
-/// only the sum is rounded, once, after its bias and activation.
+/// **Expect.** About one multiply-add per nanosecond, and less once b exceeds the caches: the sum
+/// is a chain of dependent additions, and the loop over k reads a column of b with a stride of N
+/// floats.
+/// **Costs.** All problems are supported. 16-bit and 8-bit elements are multiplied and added in
+/// float; only the sum is rounded, once, after bias and activation.
 #include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"

@@ -1,13 +1,14 @@
 /// @file im2col.cpp
-/// @brief im2col: the definition.
+/// @brief Definition of im2col: each window becomes a column.
 ///
 /// - After: cuda_naive/im2col/im2col.cu, im2row.cpp
-/// - Its adjoint: cpu_reference/col2im/col2im.cpp (the same loops, the arrow turned round)
+/// - Its adjoint: cpu_reference/col2im/col2im.cpp (the same loops, with source and target
+///   exchanged)
 ///
-/// **The idea.** Copy each window of the input into a column of a matrix, and a convolution becomes
-/// one matrix product, weights times columns (Chellapilla, Puri and Simard, "High performance
-/// convolutional neural networks for document processing", 2006). A row of the matrix is one tap:
-/// the input as that tap sees it when the window slides. Taps in the padding are zeros.
+/// **The idea.** Each window of the input is copied into a column of a matrix, so that a
+/// convolution becomes one GEMM, weights times columns (Chellapilla, Puri and Simard, "High
+/// performance convolutional neural networks for document processing", 2006). A row of the matrix
+/// holds the elements that one tap reads as the window moves. Taps in the padding are zeros.
 ///
 ///     x (1 channel, 3 x 3)    kernel 2 x 2       col (4 taps x 4 windows)
 ///         a b c                                  tap (0,0):  a b d e
@@ -15,8 +16,8 @@
 ///         g h i               abde bcef          tap (1,0):  d e g h
 ///                             degh efhi          tap (1,1):  e f h i
 ///
-/// Inputs have up to three axes (d, h, w). Fewer are the last ones: a leading axis of size 1 with
-/// one tap changes nothing, so the same loops serve all ranks.
+/// Inputs have up to three axes (d, h, w). With fewer axes, the leading ones have size 1 and one
+/// tap, so the same loops serve all ranks.
 ///
 /// **Expect.** Each input is copied up to R * S times: col is up to that much larger than x.
 #include "cpu_reference/im2col/im2col.hpp"
@@ -27,7 +28,7 @@
 namespace convladder::cpu_reference::im2col {
 namespace {
 
-/// Where along the axis this tap of this window reads; -1 in the padding.
+/// The position along the axis that this tap of this window reads; -1 in the padding.
 int position(const WindowAxis& axis, int window, int tap) {
   const int at = window * axis.stride - axis.pad_before + tap * axis.dilation;
   return at >= 0 && at < axis.size ? at : -1;

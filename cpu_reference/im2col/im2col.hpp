@@ -1,5 +1,5 @@
 /// @file im2col.hpp
-/// @brief im2col as a building block of other rungs; im2col.cpp explains it.
+/// @brief im2col as a building block of other rungs; see im2col.cpp.
 #pragma once
 
 #include "core/im2col_problem.hpp"

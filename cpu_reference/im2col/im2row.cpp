@@ -1,21 +1,21 @@
 /// @file im2row.cpp
-/// @brief im2col with channels innermost: each window becomes a row.
+/// @brief im2row: with channels innermost (NHWC) each window becomes a row.
 ///
 /// - Before: im2col.cpp
 ///
-/// **The idea.** With the layout nhwc a pixel's channels lie side by side. Then windows become
-/// rows: a tap of a window is one pixel, C neighbours in memory, and is copied as it is. The
-/// elements are those of im2col, in the order window, tap, channel.
+/// **The idea.** In the layout NHWC the channels of a pixel are adjacent. Windows become rows: a
+/// tap of a window is one pixel, C adjacent elements, which are copied together. The elements are
+/// those of im2col, in the order window, tap, channel.
 ///
 ///     x (2 channels, 3 x 3)    kernel 2 x 2      a row for each window
 ///       aA bB cC                                 window 0:  aA bB dD eE
 ///       dD eE fF               4 windows         window 1:  bB cC eE fF
 ///       gG hH iI                                 window 2:  dD eE gG hH ...
 ///
-/// With dilation 1 even the S taps of a line are one piece of memory, S * C floats long.
+/// With dilation 1, the S taps of a row are contiguous, too: S * C floats.
 ///
-/// **Expect.** As many bytes as im2col, in runs of C floats: no element is looked up by itself.
-/// **Costs.** Declines other layouts than nhwc and other types than float32.
+/// **Expect.** As many bytes as im2col, copied C floats at a time instead of one.
+/// **Costs.** Supports layout NHWC and float32 only.
 #include <algorithm>
 
 #include "core/im2col_problem.hpp"
@@ -24,13 +24,13 @@
 namespace convladder::cpu_reference::im2col {
 namespace {
 
-/// Where along the axis this tap of this window reads; -1 in the padding.
+/// The position along the axis that this tap of this window reads; -1 in the padding.
 int position(const WindowAxis& axis, int window, int tap) {
   const int at = window * axis.stride - axis.pad_before + tap * axis.dilation;
   return at >= 0 && at < axis.size ? at : -1;
 }
 
-/// The channels of a pixel, or zeros where it is null.
+/// The channels of a pixel, or zeros if it is null.
 void copy_channels(const float* pixel, int C, bool add, float* to) {
   for (int c = 0; c < C; ++c) {
     const float value = pixel ? pixel[c] : 0.0f;

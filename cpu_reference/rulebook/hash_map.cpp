@@ -1,22 +1,21 @@
 /// @file hash_map.cpp
-/// @brief rulebook, CPU: a hash map from sites to rows, asked once for each tap of each site.
+/// @brief Hash map from sites to rows, with a look-up for each tap of each site.
 ///
 /// - After: cuda_naive/rulebook/dense_grid.cu, cuda_naive/rulebook/two_phases.cu, sorted_search.cpp
 /// - On the GPU: cuda_naive/rulebook/dense_grid.cu, cuda_naive/rulebook/two_phases.cu
 ///
-/// **The idea.** A sparse convolution visits only what is there. From each input site, every tap k
-/// leads to at most one output site; a hash map says whether that site exists, and in which row it
-/// stands.
+/// **The idea.** A sparse convolution visits only occupied sites. From each input site, every tap k
+/// leads to at most one output site; a hash map tells whether that site exists, and gives its row.
 ///
-///     x . x x .    the window of the site in the middle: it meets
-///     . . X . .    itself at the centre tap, and each other x at
-///     . x . . .    the tap that points there
+///     x . x x .    the window of the site in the centre contains
+///     . . X . .    the site itself at the centre tap, and each x at
+///     . x . . .    the corresponding tap
 ///
-/// Three steps: the sites get rows in a hash map (`subm`: the input's; otherwise all sites that
-/// some input reaches, numbered in their order); every tap of every input is looked up; each hit is
-/// a pair. That there is *no* site at a tap is the common answer: in a LiDAR sweep four of five.
+/// There are three steps: the output sites are numbered in a hash map (`subm`: the input's sites;
+/// otherwise all sites that an input reaches, in sorted order); every tap of every input is looked
+/// up; each hit is a pair. Most look-ups fail: four of five in a LiDAR sweep.
 ///
-/// **Expect.** KV look-ups a site. **Costs.** Hash maps jump through memory; nothing is parallel.
+/// **Expect.** KV look-ups per site. **Costs.** Hash maps have no locality; nothing is parallel.
 #include <algorithm>
 #include <array>
 #include <unordered_map>
@@ -29,7 +28,7 @@
 namespace convladder::cpu_reference::rulebook {
 namespace {
 
-/// k, out, in: the order in which pairs are sorted.
+/// k, out, in: the sort order of the pairs.
 using Pair = std::array<std::int32_t, 3>;
 
 /// coords [sites][1 + ndim] to out_coords [M][1 + ndim] and pairs [P][3].
@@ -39,9 +38,9 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   const std::span all(coords, static_cast<std::size_t>(book.sites * std::int64_t{1 + book.ndim}));
   require_no_errors(book, find_site_errors(book, all), all);
 
-  // Rows by key, of the sites that the taps lead to.
+  // Rows by key, for the sites that the taps lead to.
   std::unordered_map<std::int64_t, std::int32_t> rows;
-  std::vector<std::int64_t> keys;  // of the found sites, ascending
+  std::vector<std::int64_t> keys;  // keys of the output sites, ascending
   if (book.mode == SparseMode::subm) {
     for (std::int32_t row = 0; row < book.sites; ++row)
       rows.emplace(key_of(book, book.shape, site_of(book, coords, row)), row);
@@ -67,7 +66,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
       if (!output_of(book, site_of(book, coords, in), tap, &out)) continue;
       const auto found = rows.find(key_of(book, book.out_shape, out));
       if (found == rows.end()) continue;
-      // `inverse` is the rulebook of `strided` with its two roles swapped.
+      // `inverse` is the rulebook of `strided` with inputs and outputs exchanged.
       pairs.push_back(book.mode == SparseMode::inverse ? Pair{k, in, found->second}
                                                        : Pair{k, found->second, in});
     }

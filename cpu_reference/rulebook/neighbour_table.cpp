@@ -1,29 +1,27 @@
 /// @file neighbour_table.cpp
-/// @brief rulebook, CPU: every form, each read off one table of neighbours.
+/// @brief Neighbour table [tap][output], from which every form of a rulebook is read.
 ///
 /// - Before: sorted_search.cpp
 /// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu,
 /// cuda_optimized/rulebook/submanifold/hash_table.cu
 ///
-/// **The idea.** At a tap, an output has one input or none. So one number for each tap and output
-/// says everything: nbr [KV][M], the row of the input, or -1. The forms in which a convolution may
-/// want its rulebook are four ways of reading that table.
+/// **The idea.** At a tap, an output has at most one input. One integer per tap and output
+/// therefore represents the rulebook: nbr [KV][M], the row of the input, or -1. All forms are views
+/// of it.
 ///
-///     nbr       out 0  1  2  3        mask     the table's columns: which taps are there
-///     tap 0       .  0  .  2          pairs    the table row by row, without its holes
+///     nbr       out 0  1  2  3        mask     the table's columns: which taps exist
+///     tap 0       .  0  .  2          pairs    the table row by row, without empty entries
 ///     tap 1       0  1  2  3          order    the outputs, sorted by their masks
-///     tap 2       1  .  3  .          split    the same for each half of the taps by itself
-///     mask      110 011 110 011       order    1 3 0 2   (011 before 110, equal ones as they come)
+///     tap 2       1  .  3  .          split    the same for each half of the taps separately
+///     mask      110 011 110 011       order    1 3 0 2   (011 before 110, stable)
 ///
-/// What orders are for: a tile of outputs with equal masks skips the same taps. Nothing else
-/// depends on them; each output still adds up its own taps, in their order.
+/// The order lets a tile of outputs with equal masks skip the same taps. Nothing else depends on
+/// it; each output still sums its own taps in their order.
 ///
 /// **Expect.** KV * M look-ups, as in sorted_search.cpp; then passes over the table, and one or two
 /// sorts of M rows.
-/// **Costs.** 4 * KV * M bytes of table, also where only pairs are wanted: in a LiDAR sweep, four
-/// of five places are holes.
-/// **Try.** Count for form `split` how many different masks a tile of 32 rows has, in the order of
-/// rows and in that of each half.
+/// **Costs.** 4 * KV * M bytes for the table. In a LiDAR sweep, four of five entries are empty.
+/// **Try.** For form `split`, count the distinct masks in tiles of 32 rows, in both orders.
 #include <algorithm>
 #include <numeric>
 #include <vector>
@@ -42,7 +40,7 @@ struct Entry {
   std::int32_t row;
 };
 
-/// The row of a key in a list that ascends by keys, or -1.
+/// The row of a key in a list sorted by key, or -1.
 std::int32_t row_of(const std::vector<Entry>& sorted, std::int64_t key) {
   const auto found =
       std::lower_bound(sorted.begin(), sorted.end(), key,
@@ -60,7 +58,7 @@ std::vector<Entry> given_sites(const RulebookProblem& book, const std::int32_t* 
   return sorted;
 }
 
-/// The sites that those of coords [sites][1 + ndim] lead to, numbered in their order.
+/// The sites that the taps of coords [sites][1 + ndim] lead to, numbered in sorted order.
 std::vector<Entry> found_sites(const RulebookProblem& book, const std::int32_t* coords) {
   std::vector<std::int64_t> keys;
   for (int k = 0; k < book.KV; ++k) {
@@ -115,7 +113,7 @@ void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_
   auto* order = arrays.create("order", {parts, M});
   for (int part = 0; part < parts; ++part) {
     const int first = first_tap(book.KV, parts, part), end = first_tap(book.KV, parts, part + 1);
-    // Compared like numbers: at the highest tap where two masks differ.
+    // Compared as integers: the highest tap in which two masks differ decides.
     const auto less = [&](std::int32_t a, std::int32_t b) {
       for (int k = end - 1; k >= first; --k) {
         const bool of_a = nbr[k * M + a] >= 0, of_b = nbr[k * M + b] >= 0;
@@ -129,8 +127,8 @@ void create_order(const RulebookProblem& book, std::int64_t M, const std::int32_
   }
 }
 
-/// coords [sites][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words], and what the
-/// form asks for beside them. @throws BadInput for sites outside of the grid, and for duplicates
+/// coords [sites][1 + ndim] to out_coords [M][1 + ndim], nbr [KV][M], mask [M][words], and the
+/// further arrays of the form. @throws BadInput for sites outside of the grid, and for duplicates
 void run(const RulebookProblem& book, const RulebookArrays& arrays, const Context&) {
   const auto* coords = arrays.coords;
   const std::span all(coords, static_cast<std::size_t>(book.sites * std::int64_t{1 + book.ndim}));
@@ -149,7 +147,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
       write_site(book, site_of_key(book, book.out_shape, key), out_coords, row);
   }
 
-  // Under `inverse` the outputs are the given sites, and ask where they lead to.
+  // With `inverse`, the outputs are the given sites, and the taps are applied from them.
   const std::vector<Entry> inputs = inverse ? found : given_sites(book, coords);
   auto* nbr = arrays.create("nbr", {book.KV, M});
   for (int k = 0; k < book.KV; ++k) {

@@ -1,24 +1,24 @@
 /// @file sorted_search.cpp
-/// @brief rulebook, CPU: sorted keys and binary search instead of a hash map, asked by outputs.
+/// @brief Sorted keys and binary search from the outputs: pairs are produced in sorted order.
 ///
 /// - Before: hash_map.cpp
 /// - After: neighbour_table.cpp
 /// - On the GPU: cuda_optimized/rulebook/neighbour_table.cu
 ///
-/// **The idea.** A site's key numbers the cells of a dense grid, so a sorted list of keys answers
-/// the same question as a hash map: is there a site at this cell, and in which row?
+/// **The idea.** A site's key is the index of its cell in a dense grid. A sorted list of keys
+/// replaces the hash map: a binary search tells whether a cell is occupied, and gives its row.
 ///
-///     keys    3  8  9  14  20  31        is there 14?    31 > 14 > 9: yes, at place 3
+///     keys    3  8  9  14  20  31        is 14 occupied?    31 > 14 > 9: yes, at index 3
 ///     rows    5  0  2   1   4   3        ... so in row 1
 ///
-/// Sorting also finds the outputs of `strided` and `transposed`: all keys that some input reaches,
-/// sorted, repeats removed, *are* the outputs in their order. And since an output has at most one
-/// input at a tap (and the other way round), it is the outputs that ask, tap after tap: the pairs
-/// come out sorted, without a sort at the end.
+/// Sorting also yields the outputs of `strided` and `transposed`: all keys that an input reaches,
+/// sorted and without duplicates, are the outputs in order. An output has at most one input per tap
+/// (and vice versa), so the loop runs over taps and outputs: the pairs are produced in sorted
+/// order, without a sort at the end.
 ///
-/// **Expect.** KV look-ups an output, each of log2(sites) steps; the last steps stay in the same
-/// cache line. **Costs.** Two sorts. Slower than a good hash map, but it has no table to size, no
-/// hash to choose, and no worst case.
+/// **Expect.** KV look-ups per output, of log2(sites) steps each; the last steps stay in one cache
+/// line. **Costs.** Two sorts. Slower than a good hash map, but without a table size, a hash
+/// function and a worst case.
 #include <algorithm>
 #include <vector>
 
@@ -35,7 +35,7 @@ struct Entry {
   std::int32_t row;
 };
 
-/// The row of a key in a list that ascends by keys, or -1.
+/// The row of a key in a list sorted by key, or -1.
 std::int32_t row_of(const std::vector<Entry>& sorted, std::int64_t key) {
   const auto found =
       std::lower_bound(sorted.begin(), sorted.end(), key,
@@ -53,7 +53,7 @@ std::vector<Entry> given_sites(const RulebookProblem& book, const std::int32_t* 
   return sorted;
 }
 
-/// The sites that those of coords [sites][1 + ndim] lead to, numbered in their order.
+/// The sites that the taps of coords [sites][1 + ndim] lead to, numbered in sorted order.
 std::vector<Entry> found_sites(const RulebookProblem& book, const std::int32_t* coords) {
   std::vector<std::int64_t> keys;
   for (int k = 0; k < book.KV; ++k) {
@@ -92,7 +92,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
       write_site(book, site_of_key(book, book.out_shape, key), out_coords, row);
   }
 
-  // Under `inverse` the outputs are the given sites, and ask where they lead to.
+  // With `inverse`, the outputs are the given sites, and the taps are applied from them.
   const std::vector<Entry> inputs = inverse ? found : given_sites(book, coords);
   std::vector<std::int32_t> pairs;
   for (int k = 0; k < book.KV; ++k) {

@@ -1,26 +1,27 @@
 /// @file direct.cpp
-/// @brief sparse_avg_pool, rung 1: row by row, the sum of the candidates over their number.
+/// @brief Definition of sparse_avg_pool: the sum of the candidates of each row, divided by their
+/// number.
 ///
 /// - After: cuda_naive/sparse_avg_pool/direct.cu
 /// - On the GPU: cuda_naive/sparse_avg_pool/direct.cu
 /// - The semantics: core/sparse_avg_pool.hpp
 ///
-/// **The idea.** The table nbr lists the candidates of each output row, one entry for each tap, -1
-/// where no site exists. The loop adds the rows that exist to y and counts them; one division for
-/// each channel follows.
+/// **The idea.** The table nbr lists the candidates of each output row, one entry per tap, -1 if
+/// the site does not exist. The loop adds the existing rows to y and counts them; one division per
+/// channel follows.
 ///
 ///     nbr      out 0    features         out 0
 ///       k = 0     2     row 2 =  3 -1    sum    6  3     count 2
 ///       k = 1    -1                      y      3  1.5
 ///       k = 2     5     row 5 =  3  4
 ///
-/// The divisor is the count, 2, and not the number of taps, 3: a site that does not exist is no
-/// zero. An output without any candidate keeps the sum 0 and is not divided.
+/// The divisor is the count, 2, not the number of taps, 3: a missing site is not a zero. An output
+/// without candidates has the sum 0 and is not divided.
 ///
-/// **Expect.** pairs * C additions and M * C divisions, along memory.
-/// **Costs.** Reads all of nbr, also the entries that are -1.
+/// **Expect.** pairs * C additions and M * C divisions, along contiguous memory.
+/// **Costs.** All of nbr is read, including the entries that are -1.
 /// **Try.** Multiply by 1.0f / count instead of dividing by count. For which counts below 28 does
-/// the average of small integers stay the same, bit for bit?
+/// the average of small integers keep its bits?
 #include <algorithm>
 
 #include "core/implementation.hpp"

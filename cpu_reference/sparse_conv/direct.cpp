@@ -1,25 +1,25 @@
 /// @file direct.cpp
-/// @brief sparse_conv: the rulebook read aloud, pair after pair.
+/// @brief Definition of sparse_conv: the pairs of the rulebook are processed one by one.
 ///
 /// - After: cuda_naive/sparse_conv/scatter.cu, gather_gemm_scatter.cpp
 /// - On the GPU: cuda_naive/sparse_conv/scatter.cu
 ///
-/// **The idea.** A rulebook says which input row meets which output row at which tap (Graham and
-/// van der Maaten, "Submanifold Sparse Convolutional Networks", 2017). With it, a sparse
-/// convolution needs no geometry: for each pair, multiply a row of features by the matrix of its
-/// tap and add the product to a row of y.
+/// **The idea.** A rulebook lists which input row contributes to which output row at which tap
+/// (Graham and van der Maaten, "Submanifold Sparse Convolutional Networks", 2017). With it, a
+/// sparse convolution needs no geometry: for each pair, a row of features is multiplied by the
+/// matrix of its tap and added to a row of y.
 ///
 ///     pairs  k in out                   features         weights           y
 ///            0  2   0      row 2  [ Cin ]  x  tap 0 [ Cin x Cout ]  ->  row 0  [ Cout ]  +=
 ///            0  5   1      row 5  [ Cin ]  x  tap 0 [ Cin x Cout ]  ->  row 1  [ Cout ]  +=
 ///            1  0   0      row 0  [ Cin ]  x  tap 1 [ Cin x Cout ]  ->  row 0  [ Cout ]  +=
 ///
-/// Rows without any pair keep what they began with: zero, or the bias.
+/// Rows without any pair keep their initial value: zero, or the bias.
 ///
-/// **Expect.** pairs * Cin * Cout multiply-adds. The innermost loop runs along memory for both
-/// weights and sums, so the compiler turns it into vector instructions.
-/// **Costs.** The matrix of a tap is read again for every pair, and a row of sums is read and
-/// written once for each ci. Sums are float32 for all types, in an array of their own, and are
+/// **Expect.** pairs * Cin * Cout multiply-adds. The innermost loop runs along contiguous weights
+/// and accumulators, so the compiler vectorises it.
+/// **Costs.** The matrix of a tap is read again for every pair, and a row of accumulators is read
+/// and written for each ci. Accumulators are float32 for all types, in a separate array, and are
 /// rounded once at the end.
 #include <vector>
 

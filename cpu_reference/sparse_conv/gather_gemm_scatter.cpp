@@ -1,27 +1,27 @@
 /// @file gather_gemm_scatter.cpp
-/// @brief sparse_conv: the pairs of a tap become one matrix product.
+/// @brief Gather, GEMM, scatter: one GEMM for the gathered rows of each tap.
 ///
 /// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/sparse_conv/gather_gemm_scatter.cu
 ///
-/// **The idea.** All pairs of a tap multiply by the same matrix. So copy their input rows together
-/// (gather), multiply them all at once (GEMM: Eigen), and add the rows of the product to the output
-/// rows that they belong to (scatter). SparseConvNet and the first spconv work this way.
+/// **The idea.** All pairs of a tap use the same matrix. Their input rows are copied together
+/// (gather), multiplied in one GEMM (Eigen), and the result rows are added to the output rows
+/// (scatter). SparseConvNet and the first spconv use this method.
 ///
 ///     features        gathered                      product          y
 ///     row 0 ---.   .-> [ Cin ]                    [ Cout ] -.    ,-> row 0
 ///     row 1     `--|-> [ Cin ]  x  [Cin x Cout] = [ Cout ] --|--`    row 1
 ///     row 2 -------`                   W_k                    `----> row 2
 ///
-/// Taps follow one another. At one tap no row occurs in two pairs, so an output row receives at
-/// most one addend a tap. Its sum runs over the taps in their order, whatever the order of the
-/// pairs inside of a tap.
+/// Taps are processed in order. At one tap no row occurs in two pairs, so an output row receives at
+/// most one term per tap. Its sum runs over the taps in order, whatever the order of the pairs
+/// within a tap.
 ///
-/// **Expect.** With many channels, the product runs near the core's arithmetic peak. Beside it, a
-/// pair moves 3 Cin + 4 Cout floats: its row is read and written by the gather and read by the
-/// product; its product is written, read by the scatter, and added to y, which is read and written.
+/// **Expect.** With many channels, the GEMM runs close to the core's arithmetic peak. In addition,
+/// a pair moves 3 Cin + 4 Cout floats: the gather reads and writes its row, and the GEMM reads it;
+/// the GEMM writes the result, and the scatter reads it and reads and writes y.
 /// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. With few channels
-/// the copies cost more than the product. Declines other types than float32.
+/// the copies take longer than the GEMM. Supports float32 only.
 #include "core/error.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"

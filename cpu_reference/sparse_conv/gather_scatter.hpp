@@ -1,5 +1,5 @@
 /// @file gather_scatter.hpp
-/// @brief Rows of a rulebook's pairs: copied together, and added back to where they belong.
+/// @brief Gathers the rows of a rulebook's pairs, and scatters rows back.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace convladder::cpu_reference::sparse_conv {
 
-/// The columns of `pairs` that hold rows.
+/// The columns of `pairs` that hold row numbers.
 enum class Side : int { in = 1, out = 2 };
 
 /// Copies row pairs[i][side] of `from` [rows][channels] to row i of `to` [count][channels].
@@ -22,7 +22,8 @@ inline void gather_rows(const float* from, const std::int32_t* pairs, std::int64
   }
 }
 
-/// Adds row i of `from` to row pairs[i][side] of `to` [rows][channels]: gather_rows() backwards.
+/// Adds row i of `from` to row pairs[i][side] of `to` [rows][channels], the reverse of
+/// gather_rows().
 inline void scatter_add_rows(const float* from, const std::int32_t* pairs, std::int64_t count,
                              Side side, std::int64_t channels, float* to) {
   for (std::int64_t i = 0; i < count; ++i) {

@@ -1,23 +1,24 @@
 /// @file direct.cpp
-/// @brief sparse_dgrad: the forward pass with its arrows turned round.
+/// @brief Definition of sparse_dgrad: the pairs of the rulebook are processed one by one.
 ///
 /// - After: cuda_naive/sparse_dgrad/scatter.cu, gather_gemm_scatter.cpp
 /// - On the GPU: cuda_naive/sparse_dgrad/scatter.cu
 ///
-/// **The idea.** Forward, a pair sends its input row through the matrix of its tap to its output
-/// row. Backward, it sends the gradient of the output row through the same matrix, transposed, to
-/// the input row. The rulebook stays as it is; its two columns of rows change their roles.
+/// **The idea.** In the forward pass, a pair multiplies its input row by the matrix of its tap and
+/// adds it to its output row. In the backward pass, it multiplies the gradient of the output row by
+/// the transposed matrix and adds it to the input row's gradient. The rulebook is the same; its two
+/// columns of rows exchange roles.
 ///
 ///     forward    features[in]  ---- W_k  --->  y[out]
 ///     backward         dx[in]  <--- W_k^T ---  dy[out]
 ///
 /// An input that no output reads has no pair: its gradient is zero.
 ///
-/// **Expect.** pairs * Cin * Cout multiply-adds, as forward. The innermost loop is a dot product
-/// along memory.
-/// **Costs.** That dot product is one chain of dependent additions, which the compiler may not
-/// reorder. Sums are float32 for all types, in an array of their own, and are rounded once at the
-/// end.
+/// **Expect.** pairs * Cin * Cout multiply-adds, as in the forward pass. The innermost loop is a
+/// dot product along contiguous memory.
+/// **Costs.** The dot product is one chain of dependent additions, which the compiler must not
+/// reorder. Accumulators are float32 for all types, in a separate array, and are rounded once at
+/// the end.
 #include <vector>
 
 #include "core/error.hpp"

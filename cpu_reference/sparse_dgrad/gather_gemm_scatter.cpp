@@ -1,24 +1,24 @@
 /// @file gather_gemm_scatter.cpp
-/// @brief sparse_dgrad: the pairs of a tap become one product with the transposed matrix.
+/// @brief Gather, GEMM, scatter: one GEMM for the gathered rows of each tap.
 ///
 /// - Before: direct.cpp
 /// - On the GPU: cuda_naive/sparse_dgrad/scatter.cu (without the copies)
 ///
-/// **The idea.** As forward, from the other end: gather the gradients of the output rows of a tap's
-/// pairs, multiply them by the tap's transposed matrix, and add the rows of the product to the
-/// input rows.
+/// **The idea.** As in the forward pass, with inputs and outputs exchanged: the gradients of the
+/// output rows of a tap's pairs are gathered, multiplied by the tap's transposed matrix, and added
+/// to the input rows.
 ///
 ///     dy              gathered                      product          dx
 ///     row out ------>  [ Cout ]  x  [Cout x Cin] =  [ Cin ] ------>  row in   +=
 ///                                      W_k^T
 ///
-/// Nothing is transposed in memory: Eigen reads W_k by columns. At one tap no input row occurs in
-/// two pairs either, so here too each row receives at most one addend a tap.
+/// Nothing is transposed in memory: Eigen reads W_k column by column. At one tap no input row
+/// occurs in two pairs either, so each row receives at most one term per tap.
 ///
-/// **Expect.** As forward, with Cin and Cout exchanged: 3 Cout + 4 Cin floats a pair beside the
-/// product.
-/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Declines other types
-/// than float32.
+/// **Expect.** As in the forward pass, with Cin and Cout exchanged: 3 Cout + 4 Cin floats per pair
+/// in addition to the GEMM.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Supports float32
+/// only.
 #include <algorithm>
 
 #include "core/error.hpp"

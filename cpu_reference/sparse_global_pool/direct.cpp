@@ -1,12 +1,12 @@
 /// @file direct.cpp
-/// @brief sparse_global_pool, rung 1: each row joins the result of its image.
+/// @brief Definition of sparse_global_pool: each row is reduced into the result of its image.
 ///
 /// - After: cuda_naive/sparse_global_pool/direct.cu
 /// - On the GPU: cuda_naive/sparse_global_pool/direct.cu
 /// - The semantics: core/sparse_global_pool_problem.hpp
 ///
-/// **The idea.** The first number of a site is its batch id: the image that the row belongs to. One
-/// pass over the rows joins each of them to y of its image, by a maximum or by an addition, and
+/// **The idea.** The first number of a site is its batch index: the image that the row belongs to.
+/// One pass over the rows reduces each row into y of its image, by a maximum or an addition, and
 /// counts the rows of the image.
 ///
 ///     coords   n  z  y  x     features       y[0]      y[1]     count
@@ -14,14 +14,13 @@
 ///              1  .  .  .      5  0          3 -1      5  0      1 1
 ///              0  .  .  .     -2  4          3  4      5  0      2 1      (max)
 ///
-/// The rows of an image may stand anywhere among those of the others. The counts tell an image
-/// without any row, whose y is 0, from one whose largest feature is 0, and divide the sums of a
-/// mean.
+/// The rows of different images may be interleaved. The counts distinguish an image without rows,
+/// whose y is 0, from one whose largest feature is 0, and they are the divisors of a mean.
 ///
-/// **Expect.** Each feature is read once, along memory: sites * C comparisons or additions.
+/// **Expect.** Each feature is read once, in memory order: sites * C comparisons or additions.
 /// **Costs.** The additions of an image form one chain in float: on real data the rounding error
 /// grows with the number of sites.
-/// **Try.** Start y at 0 instead of neutral(). Which data give the same maxima all the same?
+/// **Try.** Start y at 0 instead of neutral(). For which data are the maxima the same?
 #include <algorithm>
 #include <vector>
 

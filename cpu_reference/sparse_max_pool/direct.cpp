@@ -1,24 +1,24 @@
 /// @file direct.cpp
-/// @brief sparse_max_pool, rung 1: pair after pair, the larger feature stays.
+/// @brief Definition of sparse_max_pool: pairs are processed one by one, and the larger feature is
+/// kept.
 ///
 /// - After: cuda_naive/sparse_max_pool/scatter.cu
 /// - On the GPU: cuda_naive/sparse_max_pool/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///
-/// **The idea.** Max pooling reads the same rulebook as a convolution, and asks less of it: no
-/// weights, no channels mixed. Each pair offers its input row to its output row, channel by
-/// channel.
+/// **The idea.** Max pooling reads the same rulebook as a convolution, without weights and without
+/// mixing channels. Each pair compares its input row with its output row, channel by channel.
 ///
 ///     pairs  k in out      features                      y        argmax
-///            0  2   0      row 2 =  3 -1     row 0  <-    3 -1       2  2     the first offer
-///            1  5   0      row 5 =  3  4                  3  4       2  5     3 is no more than 3
-///            3  0   0      row 0 = -7  4                  3  4       2  5
+///            0  2   0      row 2 =  3 -1     row 0  <-    3 -1       2  2     the first candidate
+///            1  5   0      row 5 =  3  4                  3  4       2  5     3 is not greater
+///            than 3 3  0   0      row 0 = -7  4                  3  4       2  5
 ///
-/// Whether there was an offer before is asked of argmax, not of y: an output that starts at 0, as
-/// spconv's does, never becomes negative (traveller59/spconv#754). Pairs are sorted by tap, so that
-/// of equal offers that of the lowest tap is kept.
+/// Whether there was a candidate before is read from argmax, not from y: an output that starts at
+/// 0, as in spconv, never becomes negative (traveller59/spconv#754). Pairs are sorted by tap, so
+/// that among equal candidates the one of the lowest tap is kept.
 ///
-/// **Expect.** pairs * C comparisons, along memory.
+/// **Expect.** pairs * C comparisons, along contiguous memory.
 /// **Costs.** y and argmax are read and written again for every pair.
 #include <algorithm>
 

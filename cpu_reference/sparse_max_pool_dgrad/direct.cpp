@@ -1,22 +1,23 @@
 /// @file direct.cpp
-/// @brief sparse_max_pool_dgrad, rung 1: every output gives its gradient to the row that it chose.
+/// @brief Definition of sparse_max_pool_dgrad: each output adds its gradient to the input row that
+/// it selected.
 ///
 /// - After: cuda_naive/sparse_max_pool_dgrad/scatter.cu, gather.cpp
 /// - On the GPU: cuda_naive/sparse_max_pool_dgrad/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///
-/// **The idea.** A maximum passes one of its candidates on, and has nothing to do with the others:
-/// its derivative is 1 for the one and 0 for the rest. The forward pass has noted which one, so
-/// that neither features nor pairs are needed any more.
+/// **The idea.** A maximum equals one of its candidates and does not depend on the others: its
+/// derivative is 1 for that one and 0 for the rest. The forward pass has stored which one, so
+/// neither features nor pairs are needed.
 ///
 ///     argmax[out][c] = in      dy[out][c]  ---->  dx[in][c]   +=
-///     argmax[out][c] = -1      dy[out][c]  ---->  nowhere
+///     argmax[out][c] = -1      dy[out][c]  ---->  ignored
 ///
-/// Windows may overlap, and one input may be the largest of several: its gradients add up.
+/// Windows may overlap, and one input may be the maximum of several: its gradients are added.
 ///
 /// **Expect.** M * C additions, whatever the number of pairs.
-/// **Costs.** argmax is as large as y, and has to be kept from the forward pass until now. spconv
-/// keeps features and y instead, and compares them again, pair by pair.
+/// **Costs.** argmax is as large as y and must be kept from the forward pass. spconv keeps features
+/// and y instead, and compares them again, pair by pair.
 #include <algorithm>
 
 #include "core/implementation.hpp"

@@ -1,20 +1,20 @@
 /// @file gather.cpp
-/// @brief sparse_max_pool_dgrad, rung 2: every input asks its outputs whether they chose it.
+/// @brief Gather: each input checks which of its outputs selected it.
 ///
 /// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu
 ///
-/// **The idea.** The same sum from its other end. nbr_back[k][in] is the output that has `in` as a
-/// candidate at tap k, or -1; it counts if its argmax names `in`.
+/// **The idea.** This computes the same sum per input. nbr_back[k][in] is the output that has `in`
+/// as a candidate at tap k, or -1; its gradient counts if its argmax is `in`.
 ///
 ///     dx[in][c] = sum over k of  dy[out][c]  if argmax[out][c] == in,  with out = nbr_back[k][in]
 ///
-/// Each element of dx has one owner, which writes it once. Here that is only another order of
-/// loops; on a GPU it makes atomics needless.
+/// Each element of dx has one owner, which writes it once. On the CPU this is only another loop
+/// order; on a GPU it makes atomics unnecessary.
 ///
-/// **Expect.** One reading of argmax for each *pair* and channel, where direct.cpp has one for each
-/// output: under 3 x 3 x 3 taps with stride 2 three and a half times as many for a LiDAR sweep, and
-/// eight times for its next level. Where windows do not overlap it is only one for each input.
+/// **Expect.** argmax is read once per *pair* and channel; direct.cpp reads it once per output.
+/// With 3 x 3 x 3 taps and stride 2, that is 3.5 times as often for a LiDAR sweep, and eight times
+/// for its next level. If windows do not overlap, it is once per input.
 /// **Costs.** Needs the mirrored table, [KV][N].
 #include "core/error.hpp"
 #include "core/implementation.hpp"

@@ -1,13 +1,14 @@
 /// @file direct.cpp
-/// @brief sparse_to_dense, rung 1: zeros everywhere, then each row to its cell.
+/// @brief Definition of sparse_to_dense: the tensor is filled with zeros, then each row is written
+/// to its cell.
 ///
 /// - After: cuda_naive/sparse_to_dense/scatter.cu, row_grid.cpp
 /// - On the GPU: cuda_naive/sparse_to_dense/scatter.cu
 /// - The semantics: core/sparse_pool_problem.hpp
 ///
 /// **The idea.** A dense tensor has a value for each channel of each cell; a sparse one lists the
-/// cells that hold something. Going over to the dense one is a scatter, and a transposition at the
-/// same time: the channels of a row lie side by side, those of a cell lie a whole grid apart.
+/// occupied cells. The conversion is a scatter and a transposition: the channels of a row are
+/// adjacent, those of a cell are one grid apart.
 ///
 ///     features  row 0  [ a0 a1 a2 ]  at (y 0, x 2)        x  channel 0   . . a0 .
 ///               row 1  [ b0 b1 b2 ]  at (y 1, x 1)                       . b0 . .
@@ -15,13 +16,11 @@
 ///                                                                        . b1 . .
 ///                                                            ...
 ///
-/// Detectors do this at the end of their sparse part, with a grid that has become coarse, and fold
-/// the vertical axis into the channels afterwards (Yan, Mao and Li, "SECOND: Sparsely Embedded
-/// Convolutional Detection", 2018).
+/// Detectors do this after their sparse layers, on a coarse grid, and then fold the vertical axis
+/// into the channels (Yan, Mao and Li, "SECOND: Sparsely Embedded Convolutional Detection", 2018).
 ///
 /// **Expect.** batch * C * cells zeros, then sites * C copies.
-/// **Costs.** Each copy lands on a cache line of its own; cells that hold something are written
-/// twice.
+/// **Costs.** Each copy touches a separate cache line; occupied cells are written twice.
 #include <algorithm>
 
 #include "core/implementation.hpp"

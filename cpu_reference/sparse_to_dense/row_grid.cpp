@@ -1,20 +1,20 @@
 /// @file row_grid.cpp
-/// @brief sparse_to_dense, rung 2: each cell fetches its row, so that x is written once, in order.
+/// @brief Grid of row numbers: each cell reads its row; x is written once, in order.
 ///
 /// - Before: direct.cpp
 /// - On the GPU: cuda_optimized/sparse_to_dense/row_grid.cu
 ///
-/// **The idea.** Turn the question round: not "where does this row go?", but "which row is here?".
-/// A grid of row numbers, one for each cell, answers it, for all channels:
+/// **The idea.** The loop runs over cells instead of rows. A grid of row numbers, one per cell,
+/// gives the row of each cell, for all channels:
 ///
-///     rows   -1 -1  0 -1        x  channel 0   . . a0 .      one pass along memory a channel,
+///     rows   -1 -1  0 -1        x  channel 0   . . a0 .      one pass along memory per channel,
 ///            -1  1 -1 -1                       . b0 . .      zeros and values together
 ///
-/// It is the dense grid of spconv 1.x's rulebooks (cuda_naive/rulebook/dense_grid.cu), used for
-/// what it is best at: asked once for each cell, in order.
+/// It is the dense grid of spconv 1.x's rulebooks (cuda_naive/rulebook/dense_grid.cu), read once
+/// for each cell, in order.
 ///
 /// **Expect.** x is written once and never read.
-/// **Costs.** The grid, 4 bytes a cell: an additional channel's worth of memory.
+/// **Costs.** The grid, 4 bytes per cell: as much memory as one more channel.
 #include <vector>
 
 #include "core/implementation.hpp"

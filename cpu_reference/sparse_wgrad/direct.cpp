@@ -1,12 +1,12 @@
 /// @file direct.cpp
-/// @brief sparse_wgrad, rung 1: every pair adds one outer product to its tap.
+/// @brief Definition of sparse_wgrad: the pairs of the rulebook are processed one by one.
 ///
 /// - After: cuda_naive/sparse_wgrad/scatter.cu, gather_gemm_scatter.cpp
 /// - On the GPU: cuda_naive/sparse_wgrad/scatter.cu
 ///
-/// **The idea.** Forward, the weight (k, ci, co) multiplied the value ci of an input row and went
-/// into the value co of an output row, for each pair of tap k. So its gradient collects the
-/// products of these two, over all pairs of the tap:
+/// **The idea.** In the forward pass, the weight (k, ci, co) multiplies element ci of an input row
+/// and adds to element co of an output row, for each pair of tap k. Its gradient is the sum of the
+/// products of these two over all pairs of the tap:
 ///
 ///     dw_k  +=   features[in]   x   dy[out]          for each pair (k, in, out)
 ///
@@ -16,10 +16,10 @@
 ///
 /// A tap without pairs has the gradient zero.
 ///
-/// **Expect.** pairs * Cin * Cout multiply-adds, as forward; but here they are KV sums for each ci
-/// and co, each as long as its tap has pairs: few and long ones.
-/// **Costs.** All of dw_k is read and written for every pair. The shorter types are widened, and
-/// summed in float.
+/// **Expect.** pairs * Cin * Cout multiply-adds, as in the forward pass, but in KV sums per ci and
+/// co, each as long as its tap has pairs: few sums with many terms.
+/// **Costs.** All of dw_k is read and written for every pair. The shorter types are converted to
+/// float and accumulated in float.
 #include <algorithm>
 
 #include "core/error.hpp"

@@ -1,23 +1,22 @@
 /// @file gather_gemm_scatter.cpp
-/// @brief sparse_wgrad, rung 2: both sides of a tap's pairs gathered, then one matrix product.
+/// @brief Gather and GEMM: both rows of a tap's pairs are gathered, then one GEMM per tap.
 ///
 /// - Before: direct.cpp
 /// - On the GPU: cuda_naive/sparse_wgrad/scatter.cu (without the copies)
 ///
-/// **The idea.** The sum of a tap's outer products is a matrix product whose inner extent is the
-/// number of its pairs. Gather the rows of features and the rows of dy, and multiply:
+/// **The idea.** The sum of a tap's outer products is a GEMM whose inner extent is the number of
+/// its pairs. The rows of features and the rows of dy are gathered and multiplied:
 ///
 ///            pairs of k               Cout                Cout
 ///     Cin [ features^T ]  x  pairs [   dy   ]  =  Cin [  dw_k  ]
 ///
-/// There is nothing to scatter, despite the name that this rung shares with its neighbours: each
-/// tap writes its own dw_k.
+/// No scatter is needed, although the rung shares its name with its neighbours: each tap writes its
+/// own dw_k.
 ///
-/// **Expect.** A pair moves 3 (Cin + Cout) floats beside the product. The product is small and its
-/// sum long: Eigen cuts the sum into blocks that fit the caches.
-/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. The order in which
-/// pairs are listed is the order of the sum: another order, other rounding. Declines other types
-/// than float32.
+/// **Expect.** A pair moves 3 (Cin + Cout) floats in addition to the GEMM. The result is small and
+/// the sum long: Eigen cuts the sum into blocks that fit the caches.
+/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. The order of
+/// summation, and thus the rounding, depends on the order of the pairs. Supports float32 only.
 #include <algorithm>
 
 #include "core/error.hpp"

@@ -1,14 +1,14 @@
 /// @file maps.cpp
-/// @brief tile_map: every map written as what it is, a way to walk over the tiles.
+/// @brief Definition of tile_map: every map is enumerated by a loop over the tiles.
 ///
 /// - After: cuda_naive/tile_map/row_major.cu
-/// - On the GPU: cuda_optimized/tile_map/maps.cu (the same walks as closed formulas)
+/// - On the GPU: cuda_optimized/tile_map/maps.cu (the same maps as closed formulas)
 ///
-/// **The idea.** A GPU starts a grid's blocks in the order of their index (x fastest; observed, not
-/// promised), and as many run at once as fit. A map from block to tile is thus an order in which
-/// the tiles are visited. A good order keeps the tiles of blocks that run together close together,
-/// so that they read the same rows of a and columns of b. Read each walk below as nested loops,
-/// with "the next block of the grid" in the innermost.
+/// **The idea.** A GPU starts a grid's blocks in the order of their index (x fastest; this is
+/// observed, not guaranteed), and as many blocks run concurrently as fit. A map from blocks to
+/// tiles is thus an order of the tiles. In a good order, the tiles of concurrent blocks are close
+/// together, so that they read the same rows of a and columns of b. Each map below is a set of
+/// nested loops with the next block of the grid in the innermost.
 ///
 ///     row_major         identity2          grouped, 2 rows    hilbert
 ///     0  1  2  3        0  1  8  9         0  2  4  6         0  1 14 15
@@ -16,11 +16,10 @@
 ///     8  9 10 11        4  5 12 13         8 10 12 14         4  7  8 11
 ///    12 13 14 15        6  7 14 15         9 11 13 15         5  6  9 10
 ///
-/// Where the tiles do not fill a map's shape, the walk also passes places without a tile: their
-/// blocks count, but leave at once. split_k, batched and stream_k hand out more than the tiles of
-/// one product.
+/// If the tiles do not fill a map's shape, some blocks have no tile and exit at once. split_k,
+/// batched and stream_k assign more than the tiles of one GEMM.
 ///
-/// **Expect.** The order matters to traffic, not to the result: see simulate_waves() in
+/// **Expect.** The order changes the traffic, not the result: see simulate_waves() in
 /// core/tile_map_model.hpp.
 #include <algorithm>
 #include <vector>
@@ -47,7 +46,7 @@ class Units {
   std::vector<std::int32_t> rows_;
 };
 
-/// A place in the tile matrix, and a step there.
+/// A position in the tile matrix, or a step between positions.
 struct Point {
   int x, y;
   Point operator+(Point b) const { return {x + b.x, y + b.y}; }
@@ -56,7 +55,7 @@ struct Point {
 Point operator*(int a, Point b) { return {a * b.x, a * b.y}; }
 
 /// A Hilbert curve through a square of side x side points that starts at `corner` and ends at
-/// corner + (side - 1) * ahead, with the square on the side of `beside`. It passes the quarters in
+/// corner + (side - 1) * ahead, with the square on the side of `beside`. It visits the quarters in
 /// this order, the first and the last one with `ahead` and `beside` exchanged (Hilbert, 1891):
 ///
 ///     beside ^   1 -> 2
@@ -91,9 +90,9 @@ void walk_plane(const TileMapProblem& map, const Visit& visit) {
     case TileMap::identity2:
     case TileMap::identity4:
     case TileMap::identity8:
-    case TileMap::split_k:    // within a plane as identity1
+    case TileMap::split_k:    // like identity1 within a plane
     case TileMap::batched: {  // likewise
-      // Super-columns of `width` tile columns; the last one may be wider than what is left.
+      // Super-columns of `width` tile columns; the last one may extend beyond the tiles.
       const std::int64_t width = std::int64_t{1} << log_tile(map.map, tiles_n);
       for (std::int64_t n0 = 0; n0 < tiles_n; n0 += width) {
         for (int m = 0; m < tiles_m; ++m) {
@@ -103,7 +102,7 @@ void walk_plane(const TileMapProblem& map, const Visit& visit) {
       break;
     }
     case TileMap::grouped:
-      // Super-rows of group_rows tile rows; the last one has what is left.
+      // Super-rows of group_rows tile rows; the last one has the remainder.
       for (std::int64_t m0 = 0; m0 < tiles_m; m0 += map.group_rows) {
         const std::int64_t m1 = std::min<std::int64_t>(m0 + map.group_rows, tiles_m);
         for (int n = 0; n < tiles_n; ++n) {
@@ -113,9 +112,9 @@ void walk_plane(const TileMapProblem& map, const Visit& visit) {
       break;
     case TileMap::hilbert: {
       // The curve fills squares whose side is a power of two. One square around all tiles may be
-      // many times too large where these are far from square, so we take the least side that spans
-      // the shorter axis, and as many squares as it takes along the longer one. A curve ends beside
-      // the next one's start.
+      // many times too large if the tile matrix is far from square. Therefore the side is the
+      // smallest that spans the shorter axis, and several squares cover the longer one. A curve
+      // ends next to the start of the following one.
       const int side = 1 << log_hilbert_side(tiles_m, tiles_n);
       const Point right{1, 0}, down{0, 1};
       const bool tall = tiles_m > tiles_n;
@@ -129,13 +128,13 @@ void walk_plane(const TileMapProblem& map, const Visit& visit) {
   }
 }
 
-/// Every map but stream_k: planes of blocks along grid.z, each for a product and, with split_k, a
-/// part of the k-steps. With more planes than grid.z takes, a block works on several, one after the
-/// other.
+/// Every map except stream_k: planes of blocks along grid.z, each for a GEMM and, with split_k, a
+/// part of the k-steps. If there are more planes than grid.z allows, a block processes several, one
+/// after the other.
 void walk(const TileMapProblem& map, Units& units) {
   const std::int64_t planes = std::int64_t{map.batch} * map.splits;
   const std::int64_t grid_z = std::min(planes, kMaxGridZ);
-  const std::int64_t part = ceil_div(map.k_steps, map.splits);  // k-steps of a split
+  const std::int64_t part = ceil_div(map.k_steps, map.splits);  // k-steps per split
   std::int64_t block = 0;
   for (std::int64_t z = 0; z < grid_z; ++z) {
     walk_plane(map, [&](std::int64_t m, std::int64_t n) {
@@ -143,7 +142,7 @@ void walk(const TileMapProblem& map, Units& units) {
         for (std::int64_t plane = z; plane < planes; plane += grid_z) {
           const std::int64_t k_begin = plane % map.splits * part;
           const std::int64_t k_end = std::min<std::int64_t>(k_begin + part, map.k_steps);
-          // The parts are rounded up, so that nothing may be left for the last ones.
+          // The parts are rounded up, so the last ones may be empty.
           if (k_begin >= k_end) continue;
           units.add(block, plane / map.splits, static_cast<int>(m), static_cast<int>(n),
                     static_cast<int>(k_begin), static_cast<int>(k_end));
@@ -154,15 +153,15 @@ void walk(const TileMapProblem& map, Units& units) {
   }
 }
 
-/// stream_k: the k-steps of all tiles of all products, laid end to end, are dealt out to the blocks
-/// in equal shares; the first blocks get one more of what remains. A share may begin and end within
-/// a tile, whose parts are then summed up (Osama et al., "Stream-K: work-centric parallel
-/// decomposition for dense matrix-matrix multiplication on the GPU", 2023). No more blocks than
-/// k-steps.
+/// stream_k: the k-steps of all tiles of all GEMMs, concatenated, are divided equally among the
+/// blocks; the first blocks get one more of the remainder. A block's share may begin and end within
+/// a tile, whose partial results are then summed (Osama et al., "Stream-K: work-centric parallel
+/// decomposition for dense matrix-matrix multiplication on the GPU", 2023). There are at most as
+/// many blocks as k-steps.
 ///
-/// CUTLASS does more: it deals out only the tiles of the last, partly filled wave (or of the last
-/// two) and computes the others whole, lets a cost model choose the number of blocks, and walks a
-/// share backwards.
+/// CUTLASS differs: it divides only the tiles of the last, partially filled wave (or of the last
+/// two) and computes the other tiles completely, determines the number of blocks with a cost model,
+/// and processes a share in reverse order.
 void share_out(const TileMapProblem& map, Units& units) {
   const std::int64_t steps = std::int64_t{map.batch} * map.tiles_m * map.tiles_n * map.k_steps;
   const std::int64_t blocks = std::min<std::int64_t>(map.blocks, steps);

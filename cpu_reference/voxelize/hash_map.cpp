@@ -1,26 +1,26 @@
 /// @file hash_map.cpp
-/// @brief voxelize, rung 1: a hash map from voxels to what they hold so far, point after point.
+/// @brief Hash map: voxels are keys, and each entry sums its points.
 ///
 /// - After: sorted_points.cpp
 /// - The semantics: core/voxelize_problem.hpp, core/voxel_grid.hpp
 ///
-/// **The idea.** A sweep is a list of points, in the order in which a scanner met them; a sparse
-/// network needs voxels, each once, with features. A hash map finds the entry of each point's
-/// voxel; if the voxel is new, an entry is appended. The point's numbers are added to the entry. At
-/// the end the entries are sorted by key, and sums are divided by counts.
+/// **The idea.** A LiDAR sweep is a list of points in scan order; a sparse network needs each voxel
+/// once, with features. A hash map finds the entry of each point's voxel; for a new voxel, an entry
+/// is appended. The point is added to the entry. At the end the entries are sorted by key, and sums
+/// are divided by counts.
 ///
 ///     points    a   b   c   d   e        entries    key 7:  a + c      2 points
 ///     keys      7   3   7   -   3                   key 3:  b + e      2 points
 ///                           outside     rows       3: (b + e) / 2     7: (a + c) / 2
 ///
 /// The accumulators are in double. The sum of 420 coordinates near 206,497 m is 8.7 x 10^7 m, where
-/// floats are 8 m apart: added up in float, such points of one voxel of 1 m had a mean that was off
-/// by 0.9 m.
+/// floats are 8 m apart: with float accumulators, the mean of such points in one voxel of 1 m has
+/// an error of 0.9 m.
 ///
-/// **Expect.** One look-up for each point, and a sort of the voxels, of which a LiDAR sweep has
-/// half as many as points. Accumulators in double take 8 bytes a number instead of 4.
-/// **Costs.** Hash maps jump through memory. Programs that stop here, without the sort, have voxels
-/// in the order of their first points, and every layer of the network pays for it.
+/// **Expect.** One look-up per point, and a sort of the voxels; a LiDAR sweep has half as many
+/// voxels as points. Accumulators in double take 8 bytes per number instead of 4.
+/// **Costs.** Hash maps have no locality. Without the final sort, the voxels are in the order of
+/// their first points, which reduces the locality of every layer of the network.
 #include <algorithm>
 #include <unordered_map>
 #include <vector>
@@ -31,11 +31,11 @@
 namespace convladder::cpu_reference::voxelize {
 namespace {
 
-/// A voxel, and how many points it has.
+/// A voxel and the number of its points.
 struct Entry {
   std::int64_t key = 0;
   std::int32_t points = 0;
-  std::size_t sums = 0;  ///< Where the sums over its points begin.
+  std::size_t sums = 0;  ///< Index of the sums over its points.
 };
 
 /// points [points][columns] to out_coords [M][4] and features [M][columns].
@@ -43,7 +43,7 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
   const std::int64_t columns = problem.columns;
   std::vector<Entry> entries;
   std::vector<double> sums;                              // [entries][columns]
-  std::unordered_map<std::int64_t, std::size_t> places;  // of entries, by key
+  std::unordered_map<std::int64_t, std::size_t> places;  // indices of entries, sorted by key
   for (std::int64_t n = 0; n < problem.points; ++n) {
     const float* point = arrays.points + n * columns;
     const std::int64_t key = key_of_point(problem.grid, point);

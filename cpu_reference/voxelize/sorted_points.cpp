@@ -1,21 +1,20 @@
 /// @file sorted_points.cpp
-/// @brief voxelize, CPU: points sorted by their voxels' keys, which are runs then.
+/// @brief Sort: points are sorted by voxel, so that each voxel is a contiguous range.
 ///
 /// - Before: hash_map.cpp
 /// - After: cuda_naive/voxelize/sorted_points.cu
 ///
-/// **The idea.** If points are sorted by the keys of their voxels, those of a voxel stand side by
-/// side, and the voxels are in order already. There is nothing to look up: one walk along the list
-/// adds up each run, and divides by its length.
+/// **The idea.** If points are sorted by the keys of their voxels, the points of a voxel are
+/// adjacent, and the voxels are in order. No look-up is needed: one pass over the list sums each
+/// range and divides by its length.
 ///
 ///     keys     7 3 7 - 3       sorted, each with its point     3 3 | 7 7
 ///     points   a b c d e                                       b e | a c       the sort is stable
 ///
-/// Of two points with the same key the earlier one stays first, so that sums are those of
-/// hash_map.cpp to the last bit.
+/// The sort is stable, so the sums have the same bits as those of hash_map.cpp.
 ///
-/// **Expect.** n log2(n) comparisons, no look-up. **Costs.** It sorts points, where hash_map.cpp
-/// sorts voxels. But sorting is what a GPU has a fast library for.
+/// **Expect.** n log2(n) comparisons, no look-up. **Costs.** It sorts points, whereas hash_map.cpp
+/// sorts voxels. However, GPUs have a fast library for sorting.
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -29,14 +28,14 @@ namespace {
 /// points [points][columns] to out_coords [M][4] and features [M][columns].
 void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Context&) {
   const std::int64_t columns = problem.columns;
-  std::vector<std::pair<std::int64_t, std::int64_t>> sorted;  // key, point
+  std::vector<std::pair<std::int64_t, std::int64_t>> sorted;  // key, index of the point
   for (std::int64_t n = 0; n < problem.points; ++n) {
     const std::int64_t key = key_of_point(problem.grid, arrays.points + n * columns);
     if (key != kNoVoxel) sorted.emplace_back(key, n);
   }
-  std::sort(sorted.begin(), sorted.end());  // the point's number breaks ties
+  std::sort(sorted.begin(), sorted.end());  // the point's index breaks ties
 
-  std::vector<std::size_t> runs;  // where each begins
+  std::vector<std::size_t> runs;  // start of each voxel's range
   for (std::size_t i = 0; i < sorted.size(); ++i) {
     if (i == 0 || sorted[i].first != sorted[i - 1].first) runs.push_back(i);
   }

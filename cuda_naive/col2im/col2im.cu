@@ -1,14 +1,13 @@
 /// @file col2im.cu
-/// @brief col2im, first on the GPU: one thread a pixel gathers its terms; one launch an image.
+/// @brief Naive CUDA gather: one thread per pixel sums its column elements, one launch per image.
 ///
 /// - Before: cpu_reference/col2im/col2im.cpp
 /// - After: cuda_optimized/col2im/col2im_batched.cu
-/// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
-/// **The idea.** Threads that scatter would add to the same pixel at the same time and need
-/// atomics. Turn the question round, as Caffe and MXNet do (`col2im_gpu_kernel`): which column
-/// elements read *this* pixel? The thread of a pixel adds them up in a register and writes once. No
-/// atomics, and the order of the sum is always the same.
+/// **The idea.** With scattering threads, several threads add to the same pixel at the same time,
+/// which requires atomics. A gather avoids this, as in Caffe and MXNet (`col2im_gpu_kernel`): the
+/// thread of a pixel finds the column elements that correspond to the pixel, adds them in a
+/// register and stores the sum once. No atomics are needed, and the order of summation is fixed.
 ///
 ///     stride 2, 5 taps, dilation 1         at = 5, counted with padding, lies in
 ///     0 1 2 3 4 5 6 7 8                    window 1 (starts at 2) as tap 3 and in
@@ -17,17 +16,16 @@
 ///             [window2]                    last:   5 / 2 = 2
 ///
 /// A dilated window has gaps: it reads the pixel only if at - start is a multiple of the dilation.
-/// A pixel that no window covers takes the same path, with an empty sum: `add` leaves it as it was.
+/// A pixel outside of all windows has an empty sum.
 ///
-/// **Expect.** Up to ceil(extent / stride) windows an axis are tried; with gaps, some have no term.
-/// With stride 1 the loads of a warp are neighbours in a row of col.
+/// **Expect.** Up to ceil(extent / stride) windows per axis are tested; with gaps, some do not read
+/// the pixel. With stride 1, the lanes of a warp load adjacent elements of a row of col.
 /// @expect loads_per_output.col 9 * 32 * 64 / (34 * 66) = 8.214, each element of col once
 /// @expect lanes_per_output.x.store 1, no atomics
 /// @expect launches 2, one an image
-/// **Costs.** Two divisions for each window that is tried, and N launches. Declines layouts other
-/// than NCHW, and types other than float32.
-/// **Try.** Let the loops begin at window 0, and let tap_at() refuse taps outside of the filter,
-/// too. How many windows are then tried for a pixel of B4?
+/// **Costs.** Two divisions for each window that is tested, and N launches. Supports layout NCHW
+/// and float32 only.
+/// **Try.** Start the loops at window 0. How many windows are then tested for a pixel of B4?
 #include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
@@ -37,10 +35,11 @@ namespace convladder::BACKEND::cuda_naive::col2im {
 namespace {
 
 constexpr int kThreads = 256;
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough blocks to fill any current GPU: 132 SMs hold 8 blocks of 256 threads each. Larger
+/// problems are processed by a grid-stride loop.
 constexpr std::int64_t kMaxBlocks = 2048;
 
-/// The windows [begin, end) whose extent covers a position, counted with padding.
+/// The windows [begin, end) whose extent covers a position in the padded input.
 struct Windows {
   int begin, end;
 };
@@ -50,13 +49,13 @@ __device__ Windows windows_over(const WindowAxis& axis, int at) {
   return {at < extent ? 0 : (at - extent) / axis.stride + 1, min(at / axis.stride + 1, axis.out)};
 }
 
-/// The tap that reads a position which the window covers; -1 where the position is in a gap.
+/// The tap with which a window that covers the position reads it; -1 if the position is in a gap.
 __device__ int tap_at(const WindowAxis& axis, int at, int window) {
   const int offset = at - window * axis.stride;
   return offset % axis.dilation == 0 ? offset / axis.dilation : -1;
 }
 
-/// One image: col [C * taps][windows], x [C][D][H][W]. Any one-dimensional grid.
+/// One image: col [C * taps][windows], x [C][D][H][W]. Launch with any one-dimensional grid.
 __global__ void col2im_col2im(Im2colProblem problem, const float* col, float* x) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();

@@ -1,5 +1,5 @@
 /// @file col2im.cuh
-/// @brief col2im as a building block of other rungs; col2im.cu explains it.
+/// @brief col2im as a building block of other rungs; see col2im.cu.
 #pragma once
 
 #include "core/cuda/launch.hpp"

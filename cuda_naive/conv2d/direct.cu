@@ -1,29 +1,28 @@
 /// @file direct.cu
-/// @brief conv2d, first on the GPU: one thread computes one output.
+/// @brief Naive CUDA convolution: one thread per output.
 ///
 /// - Before: cpu_reference/conv2d/direct.cpp
 /// - After: cuda_optimized/conv2d/direct/tiled.cu, direct_16bit.cu
-/// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** All outputs are independent, so each becomes a thread. The four outer loops of the
-/// definition turn into the thread's index; the three inner loops stay as they are.
+/// **The idea.** All outputs are independent, so each output is computed by one thread. The four
+/// outer loops of the definition become the thread's index; the three inner loops are unchanged.
 ///
 ///     blockIdx.x, threadIdx.x -> q    neighbouring threads, neighbouring addresses: coalesced
 ///     blockIdx.y, threadIdx.y -> p
 ///     blockIdx.z              -> n, k
 ///
-/// **Expect.** Two loads (x, w) for each multiply-add. A warp's loads of x are one or two cache
-/// lines, its loads of w a single address; both hit the L1 cache, whose bandwidth is the limit: an
-/// SM issues one warp-wide load a cycle but four warp-wide multiply-adds, so at most 1/8 of the
-/// arithmetic peak.
+/// **Expect.** Two loads (x, w) per multiply-add. A warp's load of x touches one or two cache
+/// lines, and its load of w a single address. Both hit the L1 cache, whose bandwidth is the limit:
+/// an SM issues one warp-wide load per cycle but four warp-wide multiply-adds, so at most 1/8 of
+/// the arithmetic peak is reached.
 /// @expect loads_per_output.x 4 * 5 * 5 = 100, one for each multiply-add
 /// @expect loads_per_output.weights 4 * 5 * 5 = 100, another one
 /// @expect sectors_per_request.weights.load 1, a single address for the warp
 /// @expect sectors_per_request.x.load (4 + 4 * 5) / 5 = 4.8, of 5 taps 1 begins a sector
-/// **Costs.** Every input is loaded again for each output that reads it. Declines other layouts
-/// than NCHW and other types than float32.
+/// **Costs.** Every input is loaded again for each output that reads it. Supports layout NCHW and
+/// float32 only.
 /// **Try.** Make the block 8 x 32 threads instead of 32 x 8 (kBlockQ = 8, kBlockP = 32). How many
-/// rows of x does a warp read at once then, and how many sectors of 32 bytes does a store touch?
+/// rows of x does a warp then read per load, and how many 32-byte sectors does a store touch?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -34,8 +33,8 @@ namespace {
 constexpr int kBlockQ = 32;  ///< Threads along q: one warp, 128 bytes of a row.
 constexpr int kBlockP = 8;   ///< Threads along p.
 
-/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-/// Grid (ceil(Q/32), <= ceil(P/8), <= N*K), block (32, 8).
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q]. Launch with grid
+/// (ceil(Q/32), <= ceil(P/8), <= N*K), block (32, 8).
 __global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* weights,
                               const float* bias, float* y) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
@@ -45,7 +44,8 @@ __global__ void conv2d_direct(Conv2dProblem conv, const float* x, const float* w
 
   const int q = static_cast<int>(blockIdx.x * kBlockQ + threadIdx.x);
   if (q >= conv.Q) return;
-  // grid.y and grid.z end at 65535: with more rows or images, a thread takes several outputs.
+  // grid.y and grid.z are limited to 65535: with more rows or images, a thread computes several
+  // outputs.
   for (std::int64_t nk = blockIdx.z; nk < std::int64_t{conv.N} * conv.K; nk += gridDim.z) {
     const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
     const int c0 = k / group_k * group_c;  // first input channel of k's group

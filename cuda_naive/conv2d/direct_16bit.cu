@@ -1,23 +1,25 @@
 /// @file direct_16bit.cu
-/// @brief conv2d with numbers of 16 bits in memory, and sums in float.
+/// @brief Half precision: fp16 or bf16 in memory, FP32 accumulators.
 ///
 /// - Before: direct.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** float16 and bfloat16 halve the bytes of an array. To add up in them would lose
-/// most digits of a long sum: so each number becomes a float where it is loaded, sums are floats,
-/// and a result is rounded once, where it is stored.
+/// **The idea.** fp16 and bf16 halve the size of an array in bytes. Accumulation in 16 bits would
+/// lose most digits of a long sum. Therefore each element is converted to float when it is loaded,
+/// the accumulators are floats, and each result is rounded once when it is stored.
 ///
 ///     x, weights: 16 bits  ->  float, exactly;  sum: float;  y: rounded to the nearest, 16 bits
 ///
-/// **Expect.** The time of the rung before: it is bound by the instructions that load, which are as
-/// many. What falls is sectors: a warp's row of x is 64 bytes, not 128.
+/// **Expect.** The same time as the previous rung, which is limited by the number of load
+/// instructions; that number does not change. The number of sectors falls: a warp's row of x is 64
+/// bytes instead of 128.
 /// @expect on --c 4 --h 12 --w 100 --k 2 --r 5 --s 5 --dtype fp16
 /// @expect loads_per_output.x 4 * 5 * 5 = 100, as before
 /// @expect loads_per_output.weights 4 * 5 * 5 = 100, as before
 /// @expect sectors_per_request.weights.load 1, a single address for the warp
-/// **Costs.** Two conversions for each product. Declines other layouts than NCHW, and float32.
-/// **Try.** Add up in 16 bits: `sum = to_float(rounded_to<T>(sum + ...))`. What does compare say?
+/// **Costs.** Two conversions per multiply-add. Supports layout NCHW, fp16 and bf16 only.
+/// **Try.** Accumulate in 16 bits: `sum = to_float(rounded_to<T>(sum + ...))`. What does compare
+/// report?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/half.hpp"
@@ -29,8 +31,8 @@ namespace {
 constexpr int kBlockQ = 32;  ///< Threads along q: one warp, 64 bytes of a row.
 constexpr int kBlockP = 8;   ///< Threads along p.
 
-/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-/// Grid (ceil(Q/32), <= ceil(P/8), <= N*K), block (32, 8).
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q]. Launch with grid
+/// (ceil(Q/32), <= ceil(P/8), <= N*K), block (32, 8).
 template <class T>
 __global__ void conv2d_direct_16bit(Conv2dProblem conv, const T* x, const T* weights,
                                     const float* bias, T* y) {
@@ -41,7 +43,8 @@ __global__ void conv2d_direct_16bit(Conv2dProblem conv, const T* x, const T* wei
 
   const int q = static_cast<int>(blockIdx.x * kBlockQ + threadIdx.x);
   if (q >= conv.Q) return;
-  // grid.y and grid.z end at 65535: with more rows or images, a thread takes several outputs.
+  // grid.y and grid.z are limited to 65535: with more rows or images, a thread computes several
+  // outputs.
   for (std::int64_t nk = blockIdx.z; nk < std::int64_t{conv.N} * conv.K; nk += gridDim.z) {
     const int n = static_cast<int>(nk / conv.K), k = static_cast<int>(nk % conv.K);
     const int c0 = k / group_k * group_c;  // first input channel of k's group

@@ -1,38 +1,33 @@
 /// @file im2col_gemm.cu
-/// @brief conv2d, first as a matrix product on the GPU: two kernels an image, columns and GEMM.
+/// @brief im2col and GEMM: two kernels per image, columns pass through global memory.
 ///
 /// - Before: cpu_reference/conv2d/im2col_gemm.cpp
 /// - After: implicit_gemm.cu, winograd_2x2.cu,
 ///   cuda_optimized/conv2d/implicit_gemm/im2col_l2_blocked.cu
 /// - Made of: cuda_naive/im2col/im2col.cu, cuda_naive/gemm/direct.cu
-/// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///
-/// **The idea.** Any fast matrix product makes a fast convolution, once windows are columns. This
-/// is how Caffe and MXNet convolve: image after image, so that one column matrix serves the whole
-/// batch.
+/// **The idea.** im2col turns a convolution into a GEMM, for which fast kernels exist. Caffe and
+/// MXNet process one image after the other, so that one column matrix serves the whole batch.
 ///
 ///     for each image    x[n] -- im2col --> col [C*R*S][P*Q]
 ///                       for each group (blockIdx.z):  y[n] = weights * col + bias
 ///
-/// A 1x1 filter with stride 1 and no padding has windows of one pixel: its column matrix *is* the
-/// image, [C][H*W]. Then nothing is copied, and one product takes the whole batch.
+/// With a 1 x 1 filter, stride 1 and no padding, the column matrix is the image, [C][H*W]. In this
+/// case nothing is copied, and one launch computes the GEMMs of all images. The GEMM adds the bias;
+/// a third kernel reads y again to apply ReLU.
 ///
-/// The product adds the bias, and knows nothing of activations: a third kernel reads all of y again
-/// to put ReLU on it. Layers of a network that are called one by one do the same.
-///
-/// **Expect.** The columns have R * S times as many bytes as x, at B1 334 MB instead of 9; they are
-/// written once and read K/G times. Two launches an image. ReLU reads y and writes it once more: at
-/// B4, 2 x 26 MB, 13 us at 4 TB/s, less where y is still in the L2 cache. Fused into the kernel
-/// that has the sums, as in implicit_gemm/cp_async.cu, ReLU costs an instruction an output.
+/// **Expect.** The columns take R * S times the bytes of x; they are written once and read K/G
+/// times. Two launches per image. ReLU reads and writes y once more: 2 x 26 MB at B4. Fused into
+/// the GEMM's epilogue (implicit_gemm/cp_async.cu), ReLU costs one instruction per output.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect lanes_per_output.workspace.store 144 * 256 / (64 * 256) = 2.25, columns, once
 /// @expect loads_per_output.workspace 16 * 3 * 3 = 144, and read once a filter
 /// @expect loads_per_output.weights 16 * 3 * 3 = 144
 /// @expect launches 2, for an image
-/// **Costs.** Workspace for the columns of one image. Declines P * Q or C/groups * R * S of 2^31
-/// and more, other layouts than NCHW and other types than float32.
-/// **Try.** Let the product apply the activation and leave out the third kernel. By how much do the
-/// times of B4 with and without ReLU differ then?
+/// **Costs.** Workspace for the columns of one image. Requires P * Q and C/groups * R * S below
+/// 2^31; supports layout NCHW and float32 only.
+/// **Try.** Apply the activation in the GEMM and remove the third kernel. How does the difference
+/// between the times of B4 with and without ReLU change?
 #include <limits>
 
 #include "core/conv2d_problem.hpp"
@@ -46,11 +41,12 @@
 namespace convladder::BACKEND::cuda_naive::conv2d {
 namespace {
 
-constexpr int kThreads = 256;  ///< Of a block of conv2d_activate.
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+constexpr int kThreads = 256;  ///< Threads per block of conv2d_im2col_gemm_activate.
+/// Enough blocks to fill any current GPU: 132 SMs hold 8 blocks of 256 threads each. Larger
+/// problems are processed by a grid-stride loop.
 constexpr std::int64_t kMaxBlocks = 2048;
 
-/// y [count], in place. Any one-dimensional grid.
+/// y [count], in place. Launch with any one-dimensional grid.
 __global__ void conv2d_im2col_gemm_activate(Activation activation, std::int64_t count, float* y) {
   for (const std::int64_t i : grid_stride(count)) y[i] = activated(activation, y[i]);
 }
@@ -67,7 +63,7 @@ Im2colProblem columns_of_one_image(Conv2dProblem conv) {
   return columns_of(conv);
 }
 
-/// True if the column matrix of an image is the image itself.
+/// True if the column matrix of an image equals the image.
 bool columns_are_x(const Conv2dProblem& conv) {
   const Padding& pad = conv.pad;
   return conv.R == 1 && conv.S == 1 && conv.stride.h == 1 && conv.stride.w == 1 &&  //
@@ -135,7 +131,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
   for (std::int64_t n = 0; n < conv.N; ++n) {
     im2col::im2col(columns, {x + n * x_size, col});
     product.c.data = y + n * y_size;
-    gemm::launch_gemm(product);  // the next image's im2col waits for it: one stream
+    gemm::launch_gemm(product);  // same stream: the next image's im2col waits for it
   }
   launch_activate(conv, y);
 }

@@ -1,14 +1,14 @@
 /// @file implicit_gemm.cu
-/// @brief conv2d as a matrix product, first on the GPU: one thread a sum, every index decoded.
+/// @brief Naive implicit GEMM: one thread per output; each index is decoded by division.
 ///
 /// - Before: im2col_gemm.cu
 /// - After: cuda_optimized/conv2d/implicit_gemm/tiled.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The columns of im2col are copies of x, so the product can read x itself. A thread
-/// computes one element of the product: filter m, pixel j. For every step k of its sum it takes k
-/// apart into channel and tap, and looks where in x that tap of its window lies. Neighbouring
-/// threads have neighbouring q, as in direct.cu, and so their loads and stores are neighbours.
+/// **The idea.** The columns of im2col are copies of x, so the GEMM can read x itself. A thread
+/// computes one element of the GEMM: filter m, pixel j. At every step k it decodes k into channel
+/// and tap, and computes the address of that element of its window in x. Neighbouring threads have
+/// neighbouring q, so their loads and stores are coalesced.
 ///
 ///     weights [M][k]                  x, seen as [k][j]                 y [M][j]
 ///
@@ -16,23 +16,18 @@
 ///                                          r = k / S % R
 ///                                          s = k % S
 ///                                     j -> n = j / (P * Q),  p = j / Q % P,  q = j % Q
-///
 ///     M = K / groups filters, j = 0 ... N * P * Q - 1, k = 0 ... C / groups * R * S - 1
 ///
-/// **Expect.** The two loads of direct.cu for each multiply-add, and the price of decoding: two
-/// divisions with remainder, some 40 instructions, besides 20 for addresses and bounds. An SM
-/// starts 128 multiply-adds or other instructions a cycle: at most 1/60 of the peak, about 1.2
-/// TFLOP/s on an H200, 200 ms for B10 (64x512x28x28, 512 filters 3x3), some three times slower than
-/// direct.cu, which does the same sums by counting up.
+/// **Expect.** The two loads of direct.cu per multiply-add, and in addition some 40 instructions
+/// for two divisions with remainder and 20 for addresses and bounds. An SM issues 128 lane
+/// instructions per cycle, so at most 1/60 of the peak is reached.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) = 132.25, of 16 * 3 rows of taps 46 are in x
 /// @expect loads_per_output.weights 16 * 46 * 46 / (16 * 16) = 132.25, as in direct.cu
 /// @expect launches 1, no columns are made
 /// @expect barriers_per_block 0
-/// **Costs.** No workspace. Declines other layouts than NCHW, other types than float32, and filters
-/// of 2^31 weights and more.
-/// **Try.** Replace the two divisions by counters for c, r and s that the loop moves on. What is
-/// left of the difference to direct.cu?
+/// **Costs.** Supports layout NCHW, float32 and filters of fewer than 2^31 weights only.
+/// **Try.** Replace the two divisions by counters for c, r and s. How close is direct.cu then?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -40,18 +35,18 @@
 namespace convladder::BACKEND::cuda_naive::conv2d {
 namespace {
 
-constexpr int kBlock = 256;  ///< Threads: pixels, counted through all images.
+constexpr int kBlock = 256;  ///< Threads per block; pixels are counted through all images.
 
-/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q].
-/// Grid (<= ceil(N*P*Q/256), <= K), block 256.
+/// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q]. Launch with grid
+/// (<= ceil(N*P*Q/256), <= K), block 256.
 __global__ void conv2d_implicit_gemm(Conv2dProblem conv, const float* x, const float* weights,
                                      const float* bias, float* y) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
-  const int depth = group_c * conv.R * conv.S;  // of the product: products a sum
+  const int depth = group_c * conv.R * conv.S;  // GEMM extent K: multiply-adds per output
   const std::int64_t image_pixels = std::int64_t{conv.P} * conv.Q;
   const Index4 x_at{conv.C, conv.H, conv.W};
 
-  // grid.y ends at 65535: with more filters, a thread takes several.
+  // grid.y is limited to 65535: with more filters, a thread computes several.
   for (std::int64_t row = blockIdx.y; row < conv.K; row += gridDim.y) {
     const int filter = static_cast<int>(row);
     const int c0 = filter / group_k * group_c;  // first input channel of the filter's group

@@ -1,36 +1,31 @@
 /// @file winograd_2x2.cu
-/// @brief conv2d with fewer multiplications on the GPU: 16 matrix products between two transforms.
+/// @brief Winograd F(2 x 2, 3 x 3): 16 GEMMs between two transform kernels.
 ///
 /// - Before: im2col_gemm.cu
 /// - After: cuda_optimized/conv2d/winograd/4x4.cu
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
-/// **The idea.** Of a window's 16 transformed numbers, each meets the one at the same place of the
-/// transformed filter, and no other. So the numbers at place f (a *frequency*) of all windows and
-/// channels are a matrix, those of all filters and channels another, and the sum over channels is
-/// their product: Winograd's convolution is 16 matrix products, which any fast one computes.
+/// **The idea.** Each of the 16 elements of a transformed window is multiplied only by the element
+/// at the same position of the transformed filter. For one position f (a *frequency*), the elements
+/// of all windows and channels form one matrix and those of all filters another; the sum over
+/// channels is their product. Winograd's convolution is therefore 16 GEMMs.
 ///
 ///     x -- B^T d B, scattered -->  V[f]  C x tiles  |
 ///                                                    >  M[f] = U[f] V[f],  f = 0 ... 15
 ///     w -- G g G^T, scattered -->  U[f]  K x C      |
 ///                                                     M -- A^T m A, gathered --> y
 ///
-/// Neighbouring threads have neighbouring tiles: each of a thread's 16 stores goes to another
-/// matrix, and a warp's to 32 neighbours of it.
-///
-/// **Expect.** 4 C / G multiply-adds an output instead of 9, and a lot of traffic: V has 4 numbers
-/// for each of x, M has 4 for each of y, each written once and read once or more. At B4
-/// (32x64x56x56, 64 filters), 4 x 103 MB: 100 us at 4 TB/s, beside 50 us for the multiply-adds.
-/// This product is far slower than either.
+/// **Expect.** 4 C / G multiply-adds per output instead of 9 C / G, but more traffic: V is 4 times
+/// x and M is 4 times y; each is written once and read at least once, 4 x 103 MB at B4.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect lanes_per_output.workspace.store 4 * 16 / 64 + 16 / 16 + 4 = 6, V, U and M
 /// @expect loads_per_output.workspace 4 * 2 * 16 + 4 = 132, 16 of each factor a product; and M
 /// @expect loads_per_output.x 16 * 30 * 30 / (64 * 256) = 0.8789, 30 of 32 rows of windows inside
 /// @expect launches 4
-/// **Costs.** Workspace for U, V and M: 16 times the weights' ninth, and 4 times x and y. Whole
-/// tiles of 2 x 2. NaN and infinity reach all of a tile. Declines what is not 3 x 3 with stride and
-/// dilation 1, NHWC, other types than float32, and 2^31 or more tiles.
-/// **Try.** Store V as [tile][channel][f] instead: how many sectors does a warp's store touch then?
+/// **Costs.** Workspace for U, V and M: 16/9 of the weights, and 4 times x and y. Tiles are always
+/// complete (2 x 2). NaN and infinity spread over a tile. Supports 3 x 3 filters with stride and
+/// dilation 1, layout NCHW, float32 and fewer than 2^31 tiles only.
+/// **Try.** Store V as [tile][channel][f]. How many sectors does a warp's store then touch?
 #include <limits>
 
 #include "core/conv2d_problem.hpp"
@@ -42,13 +37,13 @@
 namespace convladder::BACKEND::cuda_naive::conv2d {
 namespace {
 
-constexpr int kM = 2, kN = 4;  ///< Outputs of a tile, and its window, along each axis.
+constexpr int kM = 2, kN = 4;  ///< Extents of a tile of outputs and of its window along each axis.
 constexpr int kFrequencies = kN * kN;
-constexpr int kThreads = 128;  ///< Of a block.
-/// Enough to fill any GPU of today. More work strides.
+constexpr int kThreads = 128;  ///< Threads per block.
+/// Enough blocks to fill any current GPU. Larger problems are processed by a grid-stride loop.
 constexpr std::int64_t kMaxBlocks = 8192;
 
-/// G g of three numbers that are `apart`.
+/// G g of three elements with stride `apart`.
 __device__ void times_g(const double* g, int apart, double* to, int to_apart) {
   const double g0 = g[0], g1 = g[apart], g2 = g[2 * apart];
   to[0] = g0;
@@ -57,30 +52,30 @@ __device__ void times_g(const double* g, int apart, double* to, int to_apart) {
   to[3 * to_apart] = g2;
 }
 
-/// B^T d of four numbers, in place.
+/// B^T d of four elements, in place.
 __device__ void times_b(float* d, int apart) {
   const float d0 = d[0], d1 = d[apart], d2 = d[2 * apart], d3 = d[3 * apart];
   d[0] = d0 - d2, d[apart] = d1 + d2, d[2 * apart] = d2 - d1, d[3 * apart] = d3 - d1;
 }
 
-/// A^T m of four numbers, in place: the first two are the result.
+/// A^T m of four elements, in place: the first two are the result.
 __device__ void times_a(float* m, int apart) {
   const float m1 = m[apart], m2 = m[2 * apart];
   m[0] = m[0] + m1 + m2, m[apart] = m1 - m2 + m[3 * apart];
 }
 
-/// Tiles along each axis, and in all images.
+/// Number of tiles along each axis, and in all images.
 struct Tiles {
   std::int64_t down, across, all;
   HOST_DEVICE explicit Tiles(const Conv2dProblem& conv)
       : down(ceil_div(conv.P, kM)), across(ceil_div(conv.Q, kM)), all(conv.N * down * across) {}
 };
 
-/// weights [filters][3][3], u [kFrequencies][filters]: `filters` are K * C/groups. Any
-/// one-dimensional grid, as that of the other kernels.
+/// weights [filters][3][3], u [kFrequencies][filters], where `filters` is K * C/groups. This kernel
+/// and the following ones accept any one-dimensional grid.
 __global__ void conv2d_winograd_2x2_weights(std::int64_t filters, const float* weights, float* u) {
   for (const std::int64_t i : grid_stride<kThreads>(filters)) {
-    // In double: rounded once, and it takes no time beside the rest.
+    // In double, so that each element is rounded once; the time is negligible.
     double g[9], half[kN * 3], whole[kFrequencies];
     for (int e = 0; e < 9; ++e) g[e] = weights[i * 9 + e];
     for (int s = 0; s < 3; ++s) times_g(g + s, 3, half + s, 3);
@@ -145,7 +140,7 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-/// Floats of U, V and M.
+/// Number of floats of U, V and M.
 struct Sizes {
   std::int64_t u, v, m;
   explicit Sizes(const Conv2dProblem& conv)
@@ -175,7 +170,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
          filters, arrays.weights, u);
   launch(conv2d_winograd_2x2_x, {blocks_for(conv.C * tiles, kThreads, kMaxBlocks), kThreads}, conv,
          arrays.x, v);
-  // Frequencies are its images.
+  // The frequencies are passed as the images of the batched GEMM.
   gemm::launch_gemm({.M = static_cast<int>(group_k),
                      .N = static_cast<int>(tiles),
                      .K = static_cast<int>(group_c),

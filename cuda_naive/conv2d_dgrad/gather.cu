@@ -1,14 +1,13 @@
 /// @file gather.cu
-/// @brief conv2d_dgrad, first on the GPU: one thread gathers one element of dx.
+/// @brief Naive CUDA gather: one thread per element of dx, without atomics.
 ///
 /// - Before: cpu_reference/conv2d_dgrad/direct.cpp
 /// - After: cuda_optimized/conv2d_dgrad/implicit_gemm/residue_classes.cu,
 ///   cuda_optimized/conv2d_dgrad/gemm_col2im.cu, cuda_optimized/conv2d_dgrad/depthwise/nchw.cu
-/// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** Threads that scatter would add to the same dx at the same time. So each thread
-/// owns one dx and asks which outputs read it. The equation for h has to be solved for p, and that
-/// is an output only if the division leaves no remainder:
+/// **The idea.** With scattering threads, several threads add to the same dx at the same time. Here
+/// each thread owns one dx and finds the outputs that read it. The equation for h is solved for p;
+/// p is an output only if the division leaves no remainder:
 ///
 ///     forward:  h = p * stride - pad + r * dilation
 ///     here:     p = (h + pad - r * dilation) / stride
@@ -17,17 +16,17 @@
 ///                                   h = 1:  r = 0 from p = 1, r = 2 from p = 0
 ///                                   h = 2:  r = 1 from p = 1            ... alternating
 ///
-/// **Expect.** Two loads (dy, w) for each multiply-add, as in cuda_naive/conv2d/direct.cu. With
-/// stride 2 (B3), a pixel has an output for every second tap along each axis only, and its
-/// neighbour along w has one for the other taps: half of the warp waits at any tap.
+/// **Expect.** Two loads (dy, w) per multiply-add, as in cuda_naive/conv2d/direct.cu. With stride 2
+/// (B3), only every second tap along each axis leads to an output; neighbouring pixels along w use
+/// different taps, so half of the lanes are inactive at every tap.
 /// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) = 529, one for each multiply-add
 /// @expect loads_per_output.weights 64 * 46 * 46 / (16 * 16) = 529, another one; 46 of 48 taps
 /// @expect lanes_per_output.dx.store 1, no atomics
 /// @expect barriers_per_block 0
-/// **Costs.** A division and a remainder for each tap and axis, outside of the loop over k.
-/// Declined: other layouts than NCHW.
-/// **Try.** Give the lanes of a warp pixels with the same remainder, w = residue + stride * lane.
-/// What happens to the loads of dy, and to the stores of dx?
+/// **Costs.** A division and a remainder per tap and axis, outside of the loop over k. Supports
+/// layout NCHW only.
+/// **Try.** Assign pixels with the same remainder to the lanes of a warp, w = residue + stride *
+/// lane. What happens to the loads of dy and to the stores of dx?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/half.hpp"
@@ -39,16 +38,17 @@ namespace {
 constexpr int kBlockW = 32;  ///< Threads along w: one warp, 128 bytes of a row.
 constexpr int kBlockH = 8;   ///< Threads along h.
 
-/// The output of [0, outputs) that begins at this position, counted with padding; -1 if none does.
+/// The output in [0, outputs) whose window begins at this position of the padded input; -1 if there
+/// is none.
 __device__ int output_at(int position, int stride, int outputs) {
-  // The sign comes first: C's % gives 0 for -2 % 2, and -2 / 2 is no output.
+  // The sign is tested first: in C, -2 % 2 is 0, but -2 / 2 is not an output.
   if (position < 0 || position % stride != 0) return -1;
   const int output = position / stride;
   return output < outputs ? output : -1;
 }
 
-/// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W].
-/// Grid (ceil(W/32), <= ceil(H/8), <= N*C), block (32, 8).
+/// dy [N][K][P][Q], weights [K][C/groups][R][S], dx [N][C][H][W]. Launch with grid (ceil(W/32), <=
+/// ceil(H/8), <= N*C), block (32, 8).
 template <class T>
 __global__ void conv2d_dgrad_gather(Conv2dProblem conv, const T* dy, const T* weights, T* dx) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
@@ -59,7 +59,8 @@ __global__ void conv2d_dgrad_gather(Conv2dProblem conv, const T* dy, const T* we
   const std::int64_t column = std::int64_t{blockIdx.x} * kBlockW + threadIdx.x;
   if (column >= conv.W) return;
   const int w = static_cast<int>(column);
-  // grid.y and grid.z end at 65535: with more rows or images, a thread takes several elements.
+  // grid.y and grid.z are limited to 65535: with more rows or images, a thread computes several
+  // elements.
   for (std::int64_t nc = blockIdx.z; nc < std::int64_t{conv.N} * conv.C; nc += gridDim.z) {
     const int n = static_cast<int>(nc / conv.C), c = static_cast<int>(nc % conv.C);
     const int group = c / group_c;

@@ -1,27 +1,28 @@
 /// @file gather.cu
-/// @brief conv2d_wgrad, first on the GPU: one thread sums up one weight's gradient.
+/// @brief Naive CUDA gather: one thread per weight sums over all outputs.
 ///
 /// - Before: cpu_reference/conv2d_wgrad/direct.cpp
 /// - After: cuda_optimized/conv2d_wgrad/implicit_gemm/register_tile.cu, winograd_2x2.cu,
 ///   cuda_optimized/conv2d_wgrad/im2col_gemm.cu, cuda_optimized/conv2d_wgrad/depthwise/nchw.cu
-/// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** All sums are independent, so each becomes a thread: one for each weight (k, c, r,
-/// s), and in a second kernel one for each bias. The loops over n, p and q stay as they are.
+/// **The idea.** All sums are independent, so each is computed by one thread: one for each weight
+/// (k, c, r, s) and, in a second kernel, one for each bias. The loops over n, p and q are
+/// unchanged.
 ///
 ///     item = ((k * C/G + c) * R + r) * S + s      neighbouring threads, neighbouring taps:
 ///                                                 the next x, and the same dy
 ///
-/// **Expect.** Two loads for each multiply-add, and too few threads: B1's 6 filters of 6 x 6 on 6
-/// channels are 1296 weights, six blocks on a GPU of 132 SMs, each thread with a chain of N * P * Q
-/// additions. Forward has the opposite shape; parallelism that suits one does not suit the other.
+/// **Expect.** Two loads per multiply-add, and too few threads: the 6 filters of B1, 6 x 6 on 6
+/// channels, have 1296 weights. This is six blocks on a GPU with 132 SMs, and each thread executes
+/// a chain of N * P * Q additions. The forward pass has many short sums instead, so its
+/// parallelisation is not suitable here.
 /// @expect loads_per_output.x 64 * 16 * 46 * 46 / 9280 = 233.49, one for each multiply-add
 /// @expect loads_per_output.dy 64 * (16 * 46 * 46 + 16 * 16) / 9280 = 235.26, and for db
 /// @expect blocks 64 * 16 * 9 / 256 + 1 = 37, too few for a GPU
 /// **Costs.** The threads of db read different planes, so none of their loads is coalesced.
-/// Declined: other layouts than NCHW.
-/// **Try.** Let the 32 lanes of a warp share a weight: each adds up every 32nd output, then
-/// `__shfl_xor_sync` adds up the lanes. Which loads are coalesced now, and how many warps does B1
+/// Supports layout NCHW only.
+/// **Try.** Let the 32 lanes of a warp share a weight: each lane sums every 32nd output, and
+/// `__shfl_xor_sync` adds the lanes. Which loads are coalesced now, and how many warps does B1
 /// have?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -33,9 +34,9 @@ namespace convladder::BACKEND::cuda_naive::conv2d_wgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 65536;  ///< With more weights, a thread takes several.
+constexpr std::int64_t kMaxBlocks = 65536;  ///< With more weights, a thread computes several.
 
-/// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S]. Any one-dimensional grid.
+/// x [N][C][H][W], dy [N][K][P][Q], dw [K][C/groups][R][S]. Launch with any one-dimensional grid.
 template <class T>
 __global__ void conv2d_wgrad_gather(Conv2dProblem conv, const T* x, const T* dy, float* dw) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;
@@ -67,7 +68,7 @@ __global__ void conv2d_wgrad_gather(Conv2dProblem conv, const T* x, const T* dy,
   }
 }
 
-/// dy [N][K][P][Q], db [K]. Any one-dimensional grid.
+/// dy [N][K][P][Q], db [K]. Launch with any one-dimensional grid.
 template <class T>
 __global__ void conv2d_wgrad_gather_bias_gradient(Conv2dProblem conv, const T* dy, float* db) {
   const Index4 y_at{conv.K, conv.P, conv.Q};

@@ -1,35 +1,33 @@
 /// @file winograd_2x2.cu
-/// @brief conv2d_wgrad with fewer multiplications on the GPU: 16 matrix products between two
-/// transforms.
+/// @brief Winograd F(3 x 3, 2 x 2): 16 GEMMs between two transform kernels.
 ///
 /// - Before: gather.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/winograd_2x2.cpp
 ///
-/// **The idea.** As conv2d's winograd_2x2: what lies at place f of all transformed tiles is a
-/// matrix, and so is what they meet. But the sum that was over channels is now over tiles, and what
-/// was a sum for each tile is one for each channel:
+/// **The idea.** As in conv2d's winograd_2x2, the elements at frequency f of all transformed tiles
+/// form a matrix, and so do those of the other operand. Here the GEMM sums over tiles instead of
+/// channels, and its results are per filter and channel instead of per tile:
 ///
 ///     x  -- B^T d B, scattered -->  V[f]  C x tiles  |
 ///                                                     >  M[f] = U[f] V[f]^T,  f = 0 ... 15
 ///     dy -- G e G^T, scattered -->  U[f]  K x tiles  |
 ///                                                      M -- A^T m A, gathered --> dw
 ///
-/// Both factors lie along the sum. db comes along: U at point 1, down and across, is a quarter of
-/// the sum of a tile.
+/// Both operands are contiguous along the summed axis. db is computed from U: its element at point
+/// 1 along both axes is a quarter of the sum of a tile.
 ///
-/// **Expect.** 4 multiply-adds for each number of dy and channel instead of 9, by a product as slow
-/// as there is: few sums, each of as many terms as there are tiles. B4 (32x64x56x56, 64 filters)
-/// has 65536 sums of 25088 terms, and 206 MB of U and V, each written once and read many times.
-/// Predicted on an H200: B4 4 ms.
+/// **Expect.** 4 multiply-adds per element of dy and channel instead of 9, by the naive GEMM. B4
+/// (32x64x56x56, 64 filters) has 65536 sums of 25088 terms, and 206 MB of U and V, each written
+/// once and read many times. Predicted on an H200: 4 ms.
 /// @expect on --n 2 --c 64 --h 16 --w 16 --k 32 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace (2 * 16 * 2048 * 128 + 16 * 2048 + 32 * 128) / 18464 = 456.3
 /// @expect loads_per_output.x 2 * 64 * 30 * 30 / 18464 = 6.239, 30 of 32 rows of windows inside
 /// @expect loads_per_output.dy 2 * 32 * 256 / 18464 = 0.8873, each number once
 /// @expect launches 5, V, U, products, dw and db
-/// **Costs.** Workspace for U, V and M: 4 times dy and x, and 16 ninths of dw. Whole tiles of 2
-/// x 2. NaN and infinity of a tile reach all nine taps. Declines what is not 3 x 3 with stride and
-/// dilation 1, NHWC, other types than float32, and 2^31 or more tiles.
-/// **Try.** Which product of the gemm ladder wants its second factor so? How long is B4 by it?
+/// **Costs.** Workspace for U, V and M: 4 times dy and x, and 16/9 of dw. Tiles are always complete
+/// (2 x 2). NaN and infinity of a tile reach all nine taps. Supports 3 x 3 filters with stride and
+/// dilation 1, layout NCHW, float32 and fewer than 2^31 tiles only.
+/// **Try.** Which rung of the gemm ladder reads operand B in this layout? Time it for B4.
 #include <limits>
 
 #include "core/conv2d_gradients.hpp"
@@ -41,31 +39,32 @@
 namespace convladder::BACKEND::cuda_naive::conv2d_wgrad {
 namespace {
 
-constexpr int kTaps = 3, kTile = 2, kN = 4;  ///< That come out, numbers of dy, and of a window.
+constexpr int kTaps = 3, kTile = 2, kN = 4;  ///< Extents along each axis: taps of dw, elements of
+                                             ///< dy, and elements of a window.
 constexpr int kFrequencies = kN * kN;
-constexpr int kThreads = 128;  ///< Of a block.
-/// Enough to fill any GPU of today. More work strides.
+constexpr int kThreads = 128;  ///< Threads per block.
+/// Enough blocks to fill any current GPU. Larger problems are processed by a grid-stride loop.
 constexpr std::int64_t kMaxBlocks = 8192;
 
-/// G e of the first two of four numbers, in place.
+/// G e of the first two of four elements, in place.
 __device__ void times_g(float* e, int apart) {
   const float e0 = e[0], e1 = e[apart];
   e[apart] = (e0 + e1) / 2, e[2 * apart] = (e0 - e1) / 2, e[3 * apart] = e1;
 }
 
-/// B^T d of four numbers, in place.
+/// B^T d of four elements, in place.
 __device__ void times_b(float* d, int apart) {
   const float d0 = d[0], d1 = d[apart], d2 = d[2 * apart], d3 = d[3 * apart];
   d[0] = d0 - d2, d[apart] = d1 + d2, d[2 * apart] = d2 - d1, d[3 * apart] = d3 - d1;
 }
 
-/// A^T m of four numbers, in place: the first three are the result.
+/// A^T m of four elements, in place: the first three are the result.
 __device__ void times_a(float* m, int apart) {
   const float sum = m[apart] + m[2 * apart], difference = m[apart] - m[2 * apart];
   m[0] += sum, m[apart] = difference, m[2 * apart] = sum + m[3 * apart];
 }
 
-/// Tiles of dy along each axis, and in all images.
+/// Number of tiles of dy along each axis, and in all images.
 struct Tiles {
   std::int64_t down, across, all;
   HOST_DEVICE explicit Tiles(const Conv2dProblem& conv)
@@ -73,9 +72,10 @@ struct Tiles {
         all(conv.N * down * across) {}
 };
 
-/// Planes [N][planes][height][width], to [kFrequencies][planes][tiles]: of each tile the `side` x
-/// `side` numbers from its first one on, `top` and `left` before it, along(line, apart) both ways.
-/// @param side numbers along each axis: kTile of dy, kN of x
+/// Transforms planes [N][planes][height][width] to [kFrequencies][planes][tiles]: along(line,
+/// apart) is applied along both axes to the `side` x `side` elements of each tile, with `top` and
+/// `left` rows and columns of padding.
+/// @param side elements along each axis: kTile for dy, kN for x
 template <class Along>
 __device__ void transform(const Conv2dProblem& conv, int planes, int height, int width, int top,
                           int left, int side, const float* from, float* to, const Along& along) {
@@ -101,7 +101,8 @@ __device__ void transform(const Conv2dProblem& conv, int planes, int height, int
   }
 }
 
-/// x [N][C][H][W], v [kFrequencies][C][tiles]. Any one-dimensional grid, as the other kernels.
+/// x [N][C][H][W], v [kFrequencies][C][tiles]. This kernel and the following ones accept any
+/// one-dimensional grid.
 __global__ void conv2d_wgrad_winograd_2x2_x(Conv2dProblem conv, const float* x, float* v) {
   transform(conv, conv.C, conv.H, conv.W, conv.pad.top, conv.pad.left, kN, x, v,
             [](float* line, int apart) { times_b(line, apart); });
@@ -113,7 +114,7 @@ __global__ void conv2d_wgrad_winograd_2x2_dy(Conv2dProblem conv, const float* dy
             [](float* line, int apart) { times_g(line, apart); });
 }
 
-/// m [kFrequencies][filters], dw [filters][3][3]: `filters` are K * C/groups.
+/// m [kFrequencies][filters], dw [filters][3][3], where `filters` is K * C/groups.
 __global__ void conv2d_wgrad_winograd_2x2_dw(std::int64_t filters, const float* m, float* dw) {
   for (const std::int64_t i : grid_stride<kThreads>(filters)) {
     float sums[kFrequencies];
@@ -129,7 +130,7 @@ __global__ void conv2d_wgrad_winograd_2x2_dw(std::int64_t filters, const float* 
 __global__ void conv2d_wgrad_winograd_2x2_db(Conv2dProblem conv, const float* u, float* db) {
   const std::int64_t tiles = Tiles(conv).all;
   for (const std::int64_t k : grid_stride<kThreads>(conv.K)) {
-    const float* const of_one = u + ((kN + 1) * conv.K + k) * tiles;  // point 1, down and across
+    const float* const of_one = u + ((kN + 1) * conv.K + k) * tiles;  // point 1 along both axes
     float sum = 0.0f;
     for (std::int64_t tile = 0; tile < tiles; ++tile) sum += of_one[tile];
     db[k] = 4 * sum;
@@ -146,7 +147,7 @@ Declined supports(const Conv2dProblem& conv) {
   return {};
 }
 
-/// Floats of U, V and M.
+/// Number of floats of U, V and M.
 struct Sizes {
   std::int64_t u, v, m;
   explicit Sizes(const Conv2dProblem& conv)
@@ -177,7 +178,8 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
 
   launch_for(conv.C * tiles, conv2d_wgrad_winograd_2x2_x, conv, arrays.x, v);
   launch_for(conv.K * tiles, conv2d_wgrad_winograd_2x2_dy, conv, arrays.dy, u);
-  // Frequencies are its images. Without images its sums are empty, and are written.
+  // The frequencies are passed as the images of the batched GEMM. For N = 0 the GEMM writes empty
+  // sums.
   gemm::launch_gemm({.M = static_cast<int>(group_k),
                      .N = static_cast<int>(group_c),
                      .K = static_cast<int>(tiles),

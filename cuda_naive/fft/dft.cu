@@ -1,26 +1,26 @@
 /// @file dft.cu
-/// @brief fft, first on the GPU: one thread sums up one point of y.
+/// @brief Naive CUDA DFT: one thread per point of y.
 ///
 /// - Before: cpu_reference/fft/dft.cpp
 ///
-/// **The idea.** The points of y are independent, so each becomes a thread; its sum stays as the
-/// definition has it, in one dimension or two. The roots of unity are a table, which a kernel
-/// before fills.
+/// **The idea.** The points of y are independent, so each is computed by one thread, with the sum
+/// of the definition in one or two dimensions. The roots of unity are in a table that a preceding
+/// kernel fills.
 ///
 ///     thread k:   x[0] w[0] + x[1] w[k] + x[2] w[2 k] + ...       j k is counted modulo L
 ///                 ----        ----        all threads of a line read the same point
 ///
-/// **Expect.** L complex multiply-adds a point, in double, and L loads of roots that lie k apart: a
-/// warp's load touches 32 places of the table, where it touches one of x. So the table, which stays
-/// in the caches, is what the time goes to: for L = 4096 it is a thousand times what reading x and
-/// writing y would take.
+/// **Expect.** L complex multiply-adds per point, in double, and L loads of roots at stride k: a
+/// warp's load touches 32 elements of the table, but only one of x. The loads of the table, which
+/// stays in the caches, dominate the time: for L = 4096 they are a thousand times the traffic of x
+/// and y.
 /// @expect loads_per_output.x 2 * 64 / 2 = 64, both parts of all points of the line, for a point
 /// @expect sectors_per_request.x.load 1, all lanes read the same float
 /// @expect launches 2, and one of them fills the table
-/// **Costs.** A table of L + H roots in the workspace. L and H may be any numbers; declines the
-/// inverse to real points.
-/// **Try.** Let thread k walk through the line from point k on, not from 0. The sum has the same
-/// terms; do the loads of the table lie closer?
+/// **Costs.** A table of L + H roots in the workspace. L and H are arbitrary. Does not support the
+/// inverse transform to real points.
+/// **Try.** Let thread k start its sum at point k instead of 0. The terms are the same. Are the
+/// loads of the table more local?
 #include "core/complex.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
@@ -31,16 +31,17 @@ namespace convladder::BACKEND::cuda_naive::fft {
 namespace {
 
 constexpr int kThreads = 256;
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough blocks to fill any current GPU: 132 SMs hold 8 blocks of 256 threads each. Larger
+/// problems are processed by a grid-stride loop.
 constexpr std::int64_t kMaxBlocks = 2048;
 
-/// What the table of roots has: those of L, and behind them those of H.
+/// The table of roots: those of order L, followed by those of order H.
 HOST_DEVICE std::int64_t roots_of(const FftProblem& fft) {
   return std::int64_t{fft.L} + fft.rows();
 }
 
-/// roots [L + H]: entry m is exp(-2 pi i m / L), and entry L + m exp(-2 pi i m / H). Any
-/// one-dimensional grid.
+/// roots [L + H]: entry m is exp(-2 pi i m / L), and entry L + m is exp(-2 pi i m / H). Launch with
+/// any one-dimensional grid.
 template <class T>
 __global__ void fft_dft_roots(FftProblem fft, Complex<T>* roots) {
   for (const std::int64_t m : grid_stride(roots_of(fft))) {
@@ -48,8 +49,8 @@ __global__ void fft_dft_roots(FftProblem fft, Complex<T>* roots) {
   }
 }
 
-/// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2], roots [L + H]. Of lines H
-/// is 1. Any one-dimensional grid.
+/// x [N][H][L][2], or [N][H][L] if it is real; y [N][H][frequencies][2], roots [L + H]. For lines,
+/// H is 1. Launch with any one-dimensional grid.
 template <class T>
 __global__ void fft_dft(FftProblem fft, const Complex<T>* roots, const float* x, float* y) {
   using Sum = Complex<typename SumOf<T>::Type>;
@@ -83,7 +84,7 @@ Declined supports(const FftProblem& fft) {
 
 std::size_t workspace_bytes(const FftProblem& fft) {
   return static_cast<std::size_t>(roots_of(fft)) *
-         sizeof(Complex<float>);  // as large in both rings
+         sizeof(Complex<float>);  // the same size in both rings
 }
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {

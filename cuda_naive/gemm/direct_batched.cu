@@ -1,6 +1,6 @@
 /// @file direct_batched.cu
-/// @brief direct.cu's product for convolutions that end in one: matrices with any strides, and a
-/// product for each image and group.
+/// @brief The GEMM of direct.cu for convolutions: arbitrary strides, and one GEMM per image and
+/// group.
 #include "cuda_naive/gemm/direct_batched.cuh"
 
 namespace convladder::BACKEND::cuda_naive::gemm {
@@ -9,14 +9,15 @@ namespace {
 constexpr int kBlockN = 32;  ///< Threads along n: one warp, 128 bytes of a row of c.
 constexpr int kBlockM = 8;   ///< Threads along m.
 
-/// One thread an element of c.
-/// Grid (ceil(N/32), <= ceil(M/8), <= images * groups), block (32, 8).
+/// One thread per element of c. Launch with grid (ceil(N/32), <= ceil(M/8), <= images * groups),
+/// block (32, 8).
 __global__ void gemm_direct_batched(BatchedGemm product) {
   const std::int64_t n = std::int64_t{blockIdx.x} * kBlockN + threadIdx.x;
   if (n >= product.N) return;
   const int column = static_cast<int>(n);
   const std::int64_t products = std::int64_t{product.images} * product.groups;
-  // grid.y and grid.z end at 65535: with more rows or products, a thread takes several elements.
+  // grid.y and grid.z are limited to 65535: with more rows or GEMMs, a thread computes several
+  // elements.
   for (std::int64_t z = blockIdx.z; z < products; z += gridDim.z) {
     const int image = static_cast<int>(z / product.groups);
     const int group = static_cast<int>(z % product.groups);

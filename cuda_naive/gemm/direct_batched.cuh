@@ -1,13 +1,13 @@
 /// @file direct_batched.cuh
-/// @brief The first matrix product on the GPU as a building block of convolutions;
-/// direct_batched.cu has the kernel.
+/// @brief The naive CUDA GEMM as a building block of convolutions; the kernel is in
+/// direct_batched.cu.
 #pragma once
 
 #include "core/cuda/batched_gemm.hpp"
 
 namespace convladder::BACKEND::cuda_naive::gemm {
 
-/// Computes the products; the matrices of c must not overlap.
+/// Computes the GEMMs; the matrices c must not overlap.
 void launch_gemm(const BatchedGemm& product);
 
 }  // namespace convladder::BACKEND::cuda_naive::gemm

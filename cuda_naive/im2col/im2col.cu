@@ -1,34 +1,31 @@
 /// @file im2col.cu
-/// @brief im2col, first on the GPU: one thread a channel and window, one launch an image.
+/// @brief Naive CUDA im2col: one thread per channel and window, one launch per image.
 ///
 /// - Before: cpu_reference/im2col/im2col.cpp
 /// - After: cuda_optimized/im2col/im2col_batched.cu
-/// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
-/// **The idea.** A thread copies one window of one channel: a column of col, as far as that
-/// channel's rows go. This is the kernel of Caffe and MXNet (`im2col_gpu_kernel`), with the loop
-/// that is called *grid-stride*: the grid ends at a fixed size, and a thread goes on to the item
-/// one grid further.
+/// **The idea.** A thread copies one window of one channel, which is part of a column of col. The
+/// kernel is that of Caffe and MXNet (`im2col_gpu_kernel`), with a *grid-stride loop*: the grid has
+/// a bounded size, and a thread proceeds to the item one grid size further.
 ///
 ///                 thread 0  1  2  3 ...        neighbouring threads, neighbouring columns:
 ///     row c, tap 0     |  |  |  |              a warp's store of a tap is 128 contiguous bytes
 ///     row c, tap 1     v  v  v  v
 ///
-/// Items and offsets are 64-bit. In 32 bits `i += grid size` overflows for more than 2^30 items,
-/// and offsets into col overflow even sooner, because col has R * S elements an item (Caffe and
-/// MXNet count in 32 bits).
+/// Items and offsets have 64 bits. In 32 bits, `i += grid size` overflows for more than 2^30 items,
+/// and offsets into col overflow even sooner (Caffe and MXNet use 32 bits).
 ///
-/// **Expect.** One load and one store for each element of col. Stores are coalesced; loads are too
-/// where the stride is 1. The 64-bit divisions that decode an item take some hundred instructions,
-/// but only once a window.
+/// **Expect.** One load and one store per element of col. Stores are coalesced; loads are coalesced
+/// if the stride is 1. The 64-bit divisions that decode an item take some hundred instructions,
+/// once per window.
 /// @expect loads_per_output.x 1
 /// @expect lanes_per_output.col.store 1
 /// @expect sectors_per_request.col.store 4, coalesced
 /// @expect launches 2, one an image
-/// **Costs.** A launch takes some microseconds, there are N of them, and a small image does not
-/// fill the GPU. Declines layouts other than NCHW, and types other than float32.
-/// **Try.** Let neighbouring threads take neighbouring channels of one window. Which bytes does a
-/// warp's store of a tap then touch?
+/// **Costs.** N launches of some microseconds each; a small image does not fill the GPU. Supports
+/// layout NCHW and float32 only.
+/// **Try.** Assign neighbouring channels of one window to neighbouring threads. Which bytes does a
+/// warp's store of a tap touch then?
 #include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
@@ -38,16 +35,17 @@ namespace convladder::BACKEND::cuda_naive::im2col {
 namespace {
 
 constexpr int kThreads = 256;
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough blocks to fill any current GPU: 132 SMs hold 8 blocks of 256 threads each. Larger
+/// problems are processed by a grid-stride loop.
 constexpr std::int64_t kMaxBlocks = 2048;
 
-/// Where along the axis this tap of this window reads; -1 in the padding.
+/// The position along the axis that this tap of this window reads; -1 in the padding.
 __device__ int position(const WindowAxis& axis, int window, int tap) {
   const int at = window * axis.stride - axis.pad_before + tap * axis.dilation;
   return at >= 0 && at < axis.size ? at : -1;
 }
 
-/// One image: x [C][D][H][W], col [C * taps][windows]. Any one-dimensional grid.
+/// One image: x [C][D][H][W], col [C * taps][windows]. Launch with any one-dimensional grid.
 __global__ void im2col_im2col(Im2colProblem problem, const float* x, float* col) {
   const WindowAxis &depth = problem.depth, &height = problem.height, &width = problem.width;
   const std::int64_t windows = problem.columns(), taps = problem.kernel_volume();
@@ -59,7 +57,8 @@ __global__ void im2col_im2col(Im2colProblem problem, const float* x, float* col)
     const int o = static_cast<int>(window / width.out / height.out);
 
     const float* channel = x + c * problem.channel_size();
-    std::int64_t to = c * taps * windows + window;  // the next tap's element is `windows` further
+    std::int64_t to = c * taps * windows + window;  // the next tap's element is `windows` elements
+                                                    // further
     for (int t = 0; t < depth.kernel; ++t) {
       const int d = position(depth, o, t);
       for (int r = 0; r < height.kernel; ++r) {

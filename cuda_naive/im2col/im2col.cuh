@@ -1,5 +1,5 @@
 /// @file im2col.cuh
-/// @brief im2col as a building block of other rungs; im2col.cu explains it.
+/// @brief im2col as a building block of other rungs; see im2col.cu.
 #pragma once
 
 #include "core/cuda/launch.hpp"

@@ -1,36 +1,31 @@
 /// @file dense_grid.cu
-/// @brief rulebook, first on the GPU: a dense grid from cells to rows, and a counter for each tap.
+/// @brief Dense grid: an array maps cells to rows, and each tap has an atomic counter (spconv 1.x).
 ///
 /// - Before: cpu_reference/rulebook/hash_map.cpp
 /// - After: cuda_optimized/rulebook/submanifold/symmetric.cu,
 ///   cuda_optimized/rulebook/submanifold/output_stationary.cu
-/// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** The simplest map from a cell to a row is an array with an element for every cell
-/// of the batch's grid. Storing a site is one store, looking it up one load. All look-ups are
-/// independent, so each (tap, site) is a thread's work.
+/// **The idea.** The simplest map from cells to rows is an array with one element per cell of the
+/// batch's grid: an insertion is one store, a look-up one load. Each (tap, site) is one thread.
 ///
 ///     sites               grid: row or empty      at the tap to the right, site 1 finds row 2:
 ///     . 0 . .             .  0  .  .              the pair goes to place counts[k]++ of tap k
 ///     . 1 2 .     ->      .  1  2  .
 ///     . . . .             .  .  .  .              counts[k]:  1 1 0 1 3 1 0 1 1     (atomic)
 ///
-/// How many pairs a tap has is not known beforehand. So each tap has a list with room for all N
-/// sites, and an atomic counter that gives out its places. When the counts are known, the lists are
-/// packed one behind the other. **Only cells that will be looked up are cleared**: those that taps
-/// of sites lead to. The others keep what was in memory before. A cell keeps the *smallest* row
-/// that wanted it (atomicMin): so another row of its site is found out.
+/// The number of pairs per tap is not known in advance. Each tap has a list with room for all N
+/// sites, and an atomic counter assigns the entries; then the lists are compacted. Only cells that
+/// will be looked up are cleared. A cell keeps the *smallest* row, which reveals duplicates.
 ///
-/// **Expect.** KV * N loads and as many stores of single cells, 3.4 million 32-byte transactions
-/// in a sweep (sweep-subm3-pairs). And 0.79 million atomic additions, on 27 shared counters.
+/// **Expect.** KV * N loads and as many stores of single cells, 3.4 million 32-byte sectors for a
+/// sweep (sweep-subm3-pairs), and 0.79 million atomic additions to 27 counters.
 /// @expect lanes.workspace.atomic 512 + 3838 = 4350, one a site, one a pair
 /// @expect lanes.coords.load 4 * (2 * 27 + 3) * 512 = 116736, two passes over taps, 3 over sites
 /// @expect lanes.pairs.store 3 * 3838 = 11514, tap and two rows of 3838 pairs
-/// **Costs.** 4 bytes a cell, present or not: 0.8 GB for 1600 x 1600 x 80. Lists of 8 * KV * N
-/// bytes, mostly empty. The order of a tap's pairs is that of the atomics, another in each run.
-/// Declined: other forms than pairs, other modes than subm, grids of 2^30 cells (4 GB) and more.
-/// **Try.** Give each thread a site instead of a (tap, site). Which loads are then side by side,
-/// and how many threads of a warp want the same counter at once?
+/// **Costs.** 4 bytes per cell, occupied or not, and lists of 8 * KV * N bytes. The order of a
+/// tap's pairs varies. Supports form pairs, mode subm and grids of fewer than 2^30 cells (4 GB)
+/// only.
+/// **Try.** Assign one site to each thread, not one (tap, site). Which loads are then adjacent?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -43,11 +38,12 @@ namespace convladder::BACKEND::cuda_naive::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
-constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Largest grid; larger problems are processed by a
+                                              ///< grid-stride loop.
+constexpr std::int32_t kEmpty = 0x7fffffff;   ///< An empty cell: greater than every row.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
-/// Tap and site of a thread's work: neighbouring threads have neighbouring sites at the same tap.
+/// Tap and site of a thread: neighbouring threads have neighbouring sites at the same tap.
 struct Item {
   int k;
   std::int32_t row;
@@ -56,8 +52,8 @@ __device__ Item item_of(const RulebookProblem& book, std::int64_t i) {
   return {static_cast<int>(i / book.sites), static_cast<std::int32_t>(i % book.sites)};
 }
 
-/// Empties each cell that a tap of a site leads to; the centre tap leads to the site's own.
-/// coords [N][1 + ndim], grid [cells]. Any one-dimensional grid.
+/// Clears each cell that a tap of a site leads to; the centre tap leads to the site's own cell.
+/// coords [N][1 + ndim], grid [cells]. Launch with any one-dimensional grid.
 __global__ void rulebook_dense_grid_clear_cells(RulebookProblem book, const std::int32_t* coords,
                                                 std::int32_t* grid) {
   for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
@@ -68,7 +64,7 @@ __global__ void rulebook_dense_grid_clear_cells(RulebookProblem book, const std:
   }
 }
 
-/// Writes each row to its site's cell. Any one-dimensional grid.
+/// Writes each row to its site's cell. Launch with any one-dimensional grid.
 __global__ void rulebook_dense_grid_fill_cells(RulebookProblem book, const std::int32_t* coords,
                                                std::int32_t* grid) {
   for (const std::int64_t row : grid_stride(book.sites)) {
@@ -77,7 +73,7 @@ __global__ void rulebook_dense_grid_fill_cells(RulebookProblem book, const std::
   }
 }
 
-/// Counts the rows whose cell holds an earlier row. Any one-dimensional grid.
+/// Counts the rows whose cell holds a smaller row. Launch with any one-dimensional grid.
 __global__ void rulebook_dense_grid_find_duplicates(RulebookProblem book,
                                                     const std::int32_t* coords,
                                                     const std::int32_t* grid, SiteErrors* errors) {
@@ -87,8 +83,8 @@ __global__ void rulebook_dense_grid_find_duplicates(RulebookProblem book,
   }
 }
 
-/// Looks up each (tap, site). counts [KV] must be zero; ins, outs [KV][N] get the rows of each
-/// tap's pairs. Any one-dimensional grid.
+/// Looks up each (tap, site). counts [KV] must be zero; ins, outs [KV][N] receive the rows of each
+/// tap's pairs. Launch with any one-dimensional grid.
 __global__ void rulebook_dense_grid_find_pairs(RulebookProblem book, const std::int32_t* coords,
                                                const std::int32_t* grid, std::int32_t* counts,
                                                std::int32_t* ins, std::int32_t* outs) {
@@ -104,14 +100,14 @@ __global__ void rulebook_dense_grid_find_pairs(RulebookProblem book, const std::
   }
 }
 
-/// Writes the lists of all taps to pairs [P][3], one behind the other; offsets [KV + 1].
-/// Any one-dimensional grid.
+/// Writes the lists of all taps to pairs [P][3], contiguously; offsets [KV + 1]. Launch with any
+/// one-dimensional grid.
 __global__ void rulebook_dense_grid_pack_pairs(RulebookProblem book, const std::int32_t* ins,
                                                const std::int32_t* outs,
                                                const std::int64_t* offsets, std::int32_t* pairs) {
   for (const std::int64_t i : grid_stride(std::int64_t{book.KV} * book.sites)) {
     const auto [k, place] = item_of(book, i);
-    if (place >= offsets[k + 1] - offsets[k]) continue;  // the list ends before
+    if (place >= offsets[k + 1] - offsets[k]) continue;  // the list is shorter
     std::int32_t* pair = pairs + (offsets[k] + place) * kPairColumns;
     pair[0] = k;
     pair[1] = ins[i];
@@ -126,15 +122,15 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The workspace, front to back.
+/// The workspace, from front to back.
 struct Workspace {
   std::int32_t* grid;        ///< The row of each cell.
   std::int32_t* counts;      ///< By tap.
   std::int32_t *ins, *outs;  ///< Lists of the taps.
-  std::size_t bytes;         ///< Of all.
+  std::size_t bytes;         ///< Total bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t items = std::int64_t{book.KV} * book.sites;
   Workspace work{};

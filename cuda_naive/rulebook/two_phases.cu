@@ -1,12 +1,11 @@
 /// @file two_phases.cu
-/// @brief rulebook, first on the GPU for new sites: all candidates are sorted, then numbered.
+/// @brief Two phases for strided modes: all candidate outputs are sorted, then numbered.
 ///
 /// - Before: cpu_reference/rulebook/hash_map.cpp
 /// - After: cuda_optimized/rulebook/strided/compact_before_sort.cu
-/// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Where outputs are new sites, their rows cannot be looked up before all outputs are
-/// known. So there are two phases with a sort between them, as in spconv 1.x.
+/// **The idea.** If outputs are new sites, their rows are known only after all outputs are known.
+/// Therefore two phases are separated by a sort, as in spconv 1.x.
 ///
 ///     phase 1: the key that each site leads to      phase 2: keys become rows, through a grid
 ///     tap 0    12   #   7   #                       tap 0    2   .   0   .
@@ -14,24 +13,20 @@
 ///              # = leads nowhere: the filler
 ///     sorted:  7 7 9 12 12 15 # #    distinct: 7 9 12 15 (#)    row of each: 0 1 2 3
 ///
-/// The filler is greater than every key. So it comes last in the sorted list, and at most once
-/// among the distinct keys: the last of those is the filler or an output, and a look tells which.
-/// The grid is not cleared: only cells that were filled are read.
+/// The filler is greater than every key, so it is last in the sorted list and occurs at most once
+/// among the distinct keys. The grid is not cleared: only cells that were written are read.
 ///
-/// **Expect.** KV * N keys of 8 bytes are written, sorted and read again; the sort passes over them
-/// once for each 8 bits of a key. A sweep (sweep-k3s2-pairs) has 3.4 million keys of 25 bits,
-/// 0.2 GB in four passes, and 0.42 million pairs. Each pair is an atomic addition to one of KV
-/// counters in phase 1 (to count), and another one in phase 2 (for its place).
+/// **Expect.** KV * N keys of 8 bytes are written, sorted and read again, with one pass of the
+/// radix sort per 8 bits. A sweep (sweep-k3s2-pairs) has 3.4 million keys of 25 bits, 0.2 GB in
+/// four passes, and 0.42 million pairs with two atomic additions each.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.coords.load 4 * (27 + 2) * 512 = 59392, one pass over taps, two over sites
 /// @expect lanes.global.atomic 2 * 1470 = 2940, two for each of 1470 pairs
 /// @expect lanes.pairs.store 3 * 1470 = 4410
-/// **Costs.** Temporary memory of 24 * KV * N bytes or more, most of it for fillers; a grid of
-/// 4 bytes for each cell of the outputs' extents. The inputs are sorted, too, to find duplicates.
-/// The order of a tap's pairs is another in each run. Declined: other forms than pairs, mode subm,
-/// 2^31 candidates and more, grids of 2^30 cells (4 GB) and more.
-/// **Try.** Count the fillers for strides 1, 2 and 3. For which is strided/compact_before_sort.cu
-/// no better?
+/// **Costs.** At least 24 * KV * N bytes of workspace, and 4 bytes per cell of the output grid. The
+/// order of a tap's pairs varies. Supports form pairs, modes other than subm, fewer than 2^31
+/// candidates and 2^30 cells only.
+/// **Try.** Count the fillers for strides 1, 2 and 3. When is compact_before_sort.cu no better?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -44,17 +39,18 @@ namespace convladder::BACKEND::cuda_naive::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Largest grid; larger problems are processed by a
+                                              ///< grid-stride loop.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
-/// The candidate of a tap that leads nowhere: greater than every key.
+/// The candidate of a tap that leads to no output: greater than every key.
 __host__ __device__ std::int64_t filler_of(const RulebookProblem& book) {
   return key_count(book, book.out_shape);
 }
 
-/// Phase 1: candidates [KV][N], and how many of each tap are not fillers: counts [KV], which
-/// must be zero. Any one-dimensional grid.
+/// Phase 1: candidates [KV][N], and the number of non-filler candidates per tap in counts [KV],
+/// which must be zero. Launch with any one-dimensional grid.
 __global__ void rulebook_two_phases_list_candidates(RulebookProblem book,
                                                     const std::int32_t* coords,
                                                     std::int64_t* candidates,
@@ -71,14 +67,14 @@ __global__ void rulebook_two_phases_list_candidates(RulebookProblem book,
   }
 }
 
-/// Writes the rows 0, 1, 2 ... to the cells of keys [count]. Any one-dimensional grid.
+/// Writes the rows 0, 1, 2 ... to the cells of keys [count]. Launch with any one-dimensional grid.
 __global__ void rulebook_two_phases_number_sites(std::int64_t count, const std::int64_t* keys,
                                                  std::int32_t* grid) {
   for (const std::int64_t row : grid_stride(count))
     grid[keys[row]] = static_cast<std::int32_t>(row);
 }
 
-/// out_coords [count][1 + ndim] of keys [count]. Any one-dimensional grid.
+/// out_coords [count][1 + ndim] of keys [count]. Launch with any one-dimensional grid.
 __global__ void rulebook_two_phases_write_sites(RulebookProblem book, std::int64_t count,
                                                 const std::int64_t* keys,
                                                 std::int32_t* out_coords) {
@@ -86,8 +82,9 @@ __global__ void rulebook_two_phases_write_sites(RulebookProblem book, std::int64
     write_site(book, site_of_key(book, book.out_shape, keys[row]), out_coords, row);
 }
 
-/// Phase 2: pairs [P][3], from candidates [KV][N] and their rows in the grid. next [KV]: the first
-/// place of each tap; ends as that of the tap behind. Any one-dimensional grid.
+/// Phase 2: pairs [P][3] from candidates [KV][N] and their rows in the grid. next [KV] holds the
+/// first free entry of each tap and ends as the first entry of the following tap. Launch with any
+/// one-dimensional grid.
 __global__ void rulebook_two_phases_write_pairs(RulebookProblem book,
                                                 const std::int64_t* candidates,
                                                 const std::int32_t* grid, std::int64_t* next,
@@ -98,11 +95,11 @@ __global__ void rulebook_two_phases_write_pairs(RulebookProblem book,
     const int k = static_cast<int>(i / book.sites);
     const auto given = static_cast<std::int32_t>(i % book.sites);
     const std::int32_t found = grid[candidate];
-    // CUDA's 64-bit addition is for unsigned numbers.
+    // CUDA's 64-bit atomicAdd takes unsigned operands.
     const auto place = atomicAdd(reinterpret_cast<unsigned long long*>(&next[k]), 1);
     std::int32_t* pair = pairs + place * kPairColumns;
     pair[0] = k;
-    // `inverse` is the rulebook of `strided` with its two roles swapped.
+    // `inverse` is the rulebook of `strided` with inputs and outputs exchanged.
     pair[1] = book.mode == SparseMode::inverse ? found : given;
     pair[2] = book.mode == SparseMode::inverse ? given : found;
   }
@@ -117,14 +114,14 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The workspace, front to back.
+/// The workspace, from front to back.
 struct Workspace {
-  std::int32_t* grid;    ///< The row of each cell of the outputs.
+  std::int32_t* grid;    ///< The row of each cell of the output grid.
   std::int32_t* counts;  ///< By tap.
-  std::size_t bytes;     ///< Of all.
+  std::size_t bytes;     ///< Total bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);
@@ -138,7 +135,7 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
   return workspace_at(book, nullptr).bytes;
 }
 
-/// Finds duplicates of coords. The index is of no other use here.
+/// Finds duplicates of coords; the index is not used otherwise.
 void check_distinct(const RulebookProblem& book, const std::int32_t* coords,
                     const SiteCheck& sites) {
   const DeviceArray<std::int64_t> keys(book.sites);

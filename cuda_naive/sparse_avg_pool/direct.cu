@@ -1,13 +1,12 @@
 /// @file direct.cu
-/// @brief sparse_avg_pool, first on the GPU: one thread for each row and channel.
+/// @brief Naive CUDA: one thread per row and channel, sum and count in registers.
 ///
 /// - Before: cpu_reference/sparse_avg_pool/direct.cpp
 /// - After: cuda_optimized/sparse_avg_pool/vectorized.cu
-/// - The same maths: cpu_reference/sparse_avg_pool/direct.cpp
 ///
-/// **The idea.** Each element of y belongs to one thread, which adds its candidates tap by tap, in
-/// two registers: sum and count. No two threads write to the same address, so that no atomic is
-/// needed and the taps are added in the same order in every run.
+/// **The idea.** Each element of y belongs to one thread, which adds its candidates tap by tap and
+/// keeps sum and count in registers. No two threads write to the same address, so no atomics are
+/// needed, and the order of summation is fixed.
 ///
 ///     nbr          out 0  1  2  3            thread (out = 2, c):
 ///       k = 0        -1  0 -1  2               k = 0   -
@@ -15,17 +14,17 @@
 ///       k = 2         1 -1  3 -1               k = 2   sum += features[3][c]        count 2
 ///                                              y[2][c] = sum / 2
 ///
-/// **Expect.** KV loads of nbr for each element of y: all C channels of a row load the same
-/// entries. The threads of a warp have neighbouring channels of one row, so loads of nbr are of one
-/// address, and loads of features are coalesced.
+/// **Expect.** KV loads of nbr per element of y: all C channels of a row load the same entries. The
+/// lanes of a warp have neighbouring channels of one row, so a load of nbr reads one address, and
+/// loads of features are coalesced.
 /// @expect lanes.workspace.atomic 0
 /// @expect loads_per_output.nbr 27, KV for each element of y
 /// @expect loads_per_output.features 3838 / 512 = 7.496, of 3838 pairs and 512 rows
 /// @expect sectors_per_request.nbr.load 1, one address
 /// @expect launches 1
-/// **Costs.** Most of the loads are of nbr, and of those about seven in ten return -1 in the layers
-/// of a LiDAR sweep. With fewer than 32 channels a warp spans several rows.
-/// **Try.** Replace the division by a multiplication with 1.0f / count. Which test fails, and on
+/// **Costs.** Most of the loads are loads of nbr, of which about 70 % return -1 in the layers of a
+/// LiDAR sweep. With fewer than 32 channels, a warp spans several rows.
+/// **Try.** Replace the division by a multiplication with 1.0f / count. Which test fails, and for
 /// which counts?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
@@ -36,9 +35,10 @@ namespace convladder::BACKEND::cuda_naive::sparse_avg_pool {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more elements, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more elements, a thread computes several
+                                              ///< (grid-stride loop).
 
-/// features [N][C], nbr [KV][M], y [M][C]. Any one-dimensional grid.
+/// features [N][C], nbr [KV][M], y [M][C]. Launch with any one-dimensional grid.
 __global__ void sparse_avg_pool_direct(SparsePoolProblem pool, const float* features,
                                        const std::int32_t* nbr, float* y) {
   const std::int64_t C = pool.C, M = pool.M;

@@ -1,34 +1,31 @@
 /// @file scatter.cu
-/// @brief sparse_conv, first on the GPU: one thread takes a pair and an output channel.
+/// @brief Scatter: one thread per pair and output channel, with atomic additions.
 ///
 /// - Before: cpu_reference/sparse_conv/direct.cpp
 /// - After: cuda_optimized/sparse_conv/output_stationary.cu
-/// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** Pairs become threads, Cout of them each. A thread adds up its dot product in a
-/// register and then adds it to y. Pairs of several taps end in the same output row, and their
-/// threads run at the same time: only an atomic addition loses none of the addends.
+/// **The idea.** Each pair is processed by Cout threads. A thread computes its dot product in a
+/// register and then adds it to y. Pairs of several taps have the same output row, and their
+/// threads run concurrently, so the addition must be atomic. The order of the atomic additions
+/// varies, and two runs may differ in the last bits.
 ///
 ///     pair (k = 0, in = 2, out = 0)  --.
 ///     pair (k = 1, in = 0, out = 0)  ---+--> atomicAdd(y[0][co], ...)    in any order
 ///     pair (k = 4, in = 7, out = 0)  --`
 ///
-/// Sums of floats depend on the order of their addends: two runs may differ in the last bits.
-///
-/// **Expect.** Two loads (features, weights) for each multiply-add. Neighbouring threads have
-/// neighbouring channels, so their loads of weights are coalesced, and their loads of features are
-/// of one address. The L2 cache does pairs * Cout atomics, at most KV for an address, so they
-/// hardly ever meet. Before, y is filled with the bias or with zeros; an activation is another pass
-/// over y.
+/// **Expect.** Two loads (features, weights) per multiply-add. Neighbouring threads have
+/// neighbouring channels: loads of weights are coalesced, and a load of features reads one address.
+/// The L2 cache executes pairs * Cout atomics, at most KV per address, so conflicts are rare. A
+/// preceding kernel fills y with the bias or zeros; an activation is another pass over y.
 /// @expect loads_per_output.features 3838 * 32 / 512 = 239.875, of 3838 pairs, for all products
 /// @expect loads_per_output.weights 3838 * 32 / 512 = 239.875, another one
 /// @expect lanes_per_output.y.atomic 3838 / 512 = 7.496, one for 32 multiply-adds
 /// @expect sectors_per_request.weights.load 4, coalesced
 /// @expect sectors_per_request.features.load 1, one address
-/// **Costs.** Not deterministic. Where Cout is no multiple of 32, a warp spans two pairs or more.
-/// Declines other types than float32.
-/// **Try.** Give a thread four neighbouring output channels of its pair. How many loads of features
-/// are left for each multiply-add, and how many atomics?
+/// **Costs.** Not deterministic. If Cout is not a multiple of 32, a warp spans several pairs.
+/// Supports float32 only.
+/// **Try.** Let a thread compute four adjacent output channels of its pair. How many loads of
+/// features remain per multiply-add, and how many atomics?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/row_epilogue.hpp"
@@ -39,10 +36,11 @@ namespace convladder::BACKEND::cuda_naive::sparse_conv {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more pairs, a thread processes several
+                                              ///< (grid-stride loop).
 
-/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout], which holds what is added
-/// to. Any one-dimensional grid.
+/// features [N][Cin], weights [KV][Cin][Cout], pairs [P][3], y [M][Cout], to which the kernel adds.
+/// Launch with any one-dimensional grid.
 __global__ void sparse_conv_scatter(SparseConvProblem conv, const float* features,
                                     const float* weights, const std::int32_t* pairs, float* y) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;

@@ -1,30 +1,29 @@
 /// @file scatter.cu
-/// @brief sparse_dgrad, first on the GPU: one thread takes a pair and an input channel.
+/// @brief Scatter: one thread per pair and input channel, with atomic additions.
 ///
 /// - Before: cpu_reference/sparse_dgrad/direct.cpp
 /// - After: cuda_optimized/sparse_dgrad/output_stationary.cu
-/// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 ///
-/// **The idea.** The scatter of the forward pass with its arrow turned round: a thread multiplies
-/// the gradient of its pair's output row by one row of the tap's matrix, and adds the result to the
-/// input row. An input has a pair for each output that reads it, so here too the additions must be
-/// atomic.
+/// **The idea.** This is the scatter of the forward pass with inputs and outputs exchanged: a
+/// thread multiplies the gradient of its pair's output row by one row of the tap's matrix, and adds
+/// the result to the input row. An input has one pair per output that reads it, so the additions
+/// must be atomic.
 ///
 ///     forward:   thread (pair, co)   sum over ci   ->  y[out][co]
 ///     here:      thread (pair, ci)   sum over co   ->  dx[in][ci]
 ///
-/// **Expect.** Two loads (dy, weights) for each multiply-add. Those of dy are of one address in a
-/// warp. Those of weights are not coalesced: the matrix lies as [Cin][Cout], so neighbouring
-/// threads, which have neighbouring ci, read addresses that lie Cout floats apart. Each of these 32
-/// cache lines is used again in the next steps, if it is still there. pairs * Cin atomics, at most
-/// KV for an address. dx is zeroed first.
+/// **Expect.** Two loads (dy, weights) per multiply-add. A warp's load of dy reads one address. Its
+/// load of weights is not coalesced: the layout is [Cin][Cout], so neighbouring threads, which have
+/// neighbouring ci, read addresses Cout floats apart. Each of these 32 cache lines is reused in the
+/// following steps if it is still cached. pairs * Cin atomics, at most KV per address. dx is zeroed
+/// first.
 /// @expect sectors_per_request.weights.load 32, not coalesced
 /// @expect sectors_per_request.dy.load 1, one address
 /// @expect loads_per_output.weights 3838 * 32 / 512 = 239.875, of 3838 pairs, for all products
 /// @expect lanes_per_output.dx.atomic 3838 / 512 = 7.496
-/// **Costs.** Not deterministic. Declines other types than float32.
-/// **Try.** Transpose the weights of all taps in a kernel before, and read them so. Which loads are
-/// coalesced now, and what does the transposition cost beside the rest?
+/// **Costs.** Not deterministic. Supports float32 only.
+/// **Try.** Transpose the weights of all taps in a preceding kernel. Which loads are coalesced now,
+/// and what does the transposition cost?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -34,10 +33,11 @@ namespace convladder::BACKEND::cuda_naive::sparse_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pairs than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more pairs, a thread processes several
+                                              ///< (grid-stride loop).
 
-/// dy [M][Cout], weights [KV][Cin][Cout], pairs [P][3], dx [N][Cin], all zero.
-/// Any one-dimensional grid.
+/// dy [M][Cout], weights [KV][Cin][Cout], pairs [P][3], dx [N][Cin], which must be zero. Launch
+/// with any one-dimensional grid.
 __global__ void sparse_dgrad_scatter(SparseConvProblem conv, const float* dy, const float* weights,
                                      const std::int32_t* pairs, float* dx) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;

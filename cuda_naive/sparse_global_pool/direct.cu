@@ -1,28 +1,27 @@
 /// @file direct.cu
-/// @brief sparse_global_pool, first on the GPU: one thread for each image and channel.
+/// @brief Naive CUDA: one thread per image and channel visits all rows.
 ///
 /// - Before: cpu_reference/sparse_global_pool/direct.cpp
 /// - After: cuda_optimized/sparse_global_pool/row_parts.cu
-/// - The same maths: cpu_reference/sparse_global_pool/direct.cpp
 ///
-/// **The idea.** A thread owns one element of y. It walks over all rows, reads the batch id of each
-/// and joins the feature of those that belong to its image. No two threads write to the same
-/// address, and each adds its rows in their order: the result has the same bits in every run.
+/// **The idea.** A thread owns one element of y. It visits all rows, reads the batch index of each,
+/// and reduces the features of the rows that belong to its image. No two threads write to the same
+/// address, and the order of summation is fixed, so the result has the same bits in every run.
 ///
 ///     thread (n = 1, c):   row   0  1  2  3  4
 ///                           n    0  1  0  1  1
 ///                                -  j  -  j  j      y[1][c] = joined, three rows
 ///
-/// **Expect.** Neighbouring threads have neighbouring channels, so that loads of features are
-/// coalesced and loads of batch ids are of one address. There are only batch * C threads: a GPU has
-/// room for a hundred times as many, and each of them waits for one load after the other.
+/// **Expect.** Neighbouring threads have neighbouring channels, so loads of features are coalesced
+/// and a load of batch indices reads one address. There are only batch * C threads, about 1 % of
+/// what a GPU can run concurrently, and each waits for one load after the other.
 /// @expect loads_per_output.coords 512, every row's batch id for each element of y
 /// @expect loads_per_output.features 512, all rows belong to the one image
 /// @expect sectors_per_request.coords.load 1, one address
 /// @expect launches 1
-/// **Costs.** The time is that of one thread's walk over all rows, whatever the GPU.
-/// **Try.** Keep two accumulators, for even and for odd rows, and join them at the end. Does the
-/// mean of integers change? And that of real data?
+/// **Costs.** The time is that of one thread's loop over all rows, independent of the GPU's size.
+/// **Try.** Keep two accumulators, for even and for odd rows, and combine them at the end. Does the
+/// mean of integers change? Does that of real data?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -32,9 +31,11 @@ namespace convladder::BACKEND::cuda_naive::sparse_global_pool {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more elements, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more elements, a thread computes several
+                                              ///< (grid-stride loop).
 
-/// features [sites][C], coords [sites][1 + ndim], y [batch][C]. Any one-dimensional grid.
+/// features [sites][C], coords [sites][1 + ndim], y [batch][C]. Launch with any one-dimensional
+/// grid.
 __global__ void sparse_global_pool_direct(SparseGlobalPoolProblem pool, const float* features,
                                           const std::int32_t* coords, float* y) {
   const std::int64_t C = pool.C, columns = 1 + pool.grid.ndim;

@@ -1,34 +1,31 @@
 /// @file scatter.cu
-/// @brief sparse_max_pool, first on the GPU: a thread for each pair and channel, atomic maxima.
+/// @brief Scatter: one thread per pair and channel, atomic maximum of value and tap in 64 bits.
 ///
 /// - Before: cpu_reference/sparse_max_pool/direct.cpp
 /// - After: cuda_optimized/sparse_max_pool/output_stationary.cu
-/// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
-/// **The idea.** Pairs of several taps lead to the same output and run at the same time. A maximum
-/// can be taken atomically, but of integers only, and argmax must belong to the y beside it. So
-/// both go into one number: above, the feature's bits, made to sort as the features do; below, the
-/// tap, turned round, so that of equal features the lowest tap makes the largest number.
+/// **The idea.** Pairs of several taps lead to the same output and are processed concurrently. A
+/// maximum can be atomic, but only for integers, and argmax must belong to the same feature as y.
+/// Therefore one 64-bit key holds the feature's rank in its high half, and the complement of the
+/// tap in its low half, so that among equal features the lowest tap wins.
 ///
 ///     key   | rank of the feature, 32 bits | 2^32 - 1 - k, 32 bits |
 ///           atomicMax(keys[out][c], key)
-///
 ///     float      -inf ... -1.0 ... -0 +0 ... 1.0 ... inf  NaN
 ///     rank        sign bit set: all bits flipped; else: sign bit set     NaN: all ones
 ///
-/// A second kernel looks up which input the winning tap belongs to, and copies its feature: so the
-/// sign of a zero, and whatever a NaN carries, arrive as they were. A key of 0 has had no offer.
+/// A second kernel looks up the input row of the winning tap and copies its feature unchanged. A
+/// key of 0 marks an output without candidates.
 ///
-/// **Expect.** pairs * C atomics of 8 bytes, done by the L2 cache; at most KV of them meet at an
-/// address. Unlike a sum, a maximum does not depend on the order: the rung is deterministic, in
-/// spite of its atomics.
+/// **Expect.** pairs * C atomics of 8 bytes, executed by the L2 cache, at most KV per address. A
+/// maximum does not depend on the order, so the rung is deterministic.
 /// @expect lanes.workspace.atomic 3838 * 32 = 122816, of 3838 pairs
 /// @expect bytes_per_lane.workspace.atomic 8
 /// @expect launches 2, offers; then winners
-/// **Costs.** Workspace: 8 bytes for each element of y, zeroed, changed and read again. A thread
-/// divides by C to find its pair.
-/// **Try.** Leave the line for NaN out of rank_of(). Which NaN still wins, and which one loses to
-/// every number?
+/// **Costs.** Workspace of 8 bytes per element of y, which is zeroed, updated and read again. A
+/// thread divides by C to find its pair.
+/// **Try.** Remove the line for NaN from rank_of(). Which NaN still wins, and which loses to every
+/// number?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -37,20 +34,24 @@
 namespace convladder::BACKEND::cuda_naive::sparse_max_pool {
 namespace {
 
-using Key = unsigned long long;  ///< CUDA has an atomic maximum of these.
+using Key = unsigned long long;  ///< The operand type of CUDA's 64-bit atomicMax.
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more pairs, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more pairs, a thread processes several
+                                              ///< (grid-stride loop).
 constexpr std::uint32_t kAllOnes = 0xffffffffu, kSign = 0x80000000u;
 
-/// A number for each feature: rank_of(a) > rank_of(b) if and only if exceeds(a, b). None is 0.
+/// An integer for each feature: rank_of(a) > rank_of(b) if and only if exceeds(a, b). The rank is
+/// never 0.
 __device__ std::uint32_t rank_of(float feature) {
   if (feature != feature) return kAllOnes;                                       // NaN
-  const std::uint32_t bits = __float_as_uint(feature == 0.0f ? 0.0f : feature);  // one zero
+  const std::uint32_t bits = __float_as_uint(feature == 0.0f ? 0.0f : feature);  // -0 and +0 have
+                                                                                 // the same rank
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
 
-/// features [N][C], pairs [P][3], keys [M][C], all zero. Any one-dimensional grid.
+/// features [N][C], pairs [P][3], keys [M][C], which must be zero. Launch with any one-dimensional
+/// grid.
 __global__ void sparse_max_pool_scatter_offer_pairs(SparsePoolProblem pool, const float* features,
                                                     const std::int32_t* pairs, Key* keys) {
   const std::int64_t C = pool.C;
@@ -63,7 +64,8 @@ __global__ void sparse_max_pool_scatter_offer_pairs(SparsePoolProblem pool, cons
   }
 }
 
-/// features [N][C], nbr [KV][M], keys [M][C], y [M][C], argmax [M][C]. Any one-dimensional grid.
+/// features [N][C], nbr [KV][M], keys [M][C], y [M][C], argmax [M][C]. Launch with any
+/// one-dimensional grid.
 __global__ void sparse_max_pool_scatter_take_winners(SparsePoolProblem pool, const float* features,
                                                      const std::int32_t* nbr, const Key* keys,
                                                      float* y, std::int32_t* argmax) {

@@ -1,28 +1,28 @@
 /// @file scatter.cu
-/// @brief sparse_max_pool_dgrad, first on the GPU: a thread gives one element of dy to its winner.
+/// @brief Scatter: one thread per element of dy, with an atomic addition.
 ///
 /// - Before: cpu_reference/sparse_max_pool_dgrad/direct.cpp
 /// - After: cuda_optimized/sparse_max_pool_dgrad/output_stationary.cu
-/// - The same maths: cpu_reference/sparse_max_pool_dgrad/direct.cpp
 ///
 /// **The idea.** A thread has an output and a channel, reads which input won there, and adds its
-/// gradient to it. An input may have won in several windows, whose threads run at the same time:
-/// the additions must be atomic.
+/// gradient to that input. An input may have won in several windows, whose threads run
+/// concurrently: the additions must be atomic.
 ///
 ///     thread (out, c)    in = argmax[out][c]      atomicAdd(dx[in][c], dy[out][c])
 ///
-/// spconv adds without an atomic, one launch a tap: at one tap no input occurs twice, so that no
-/// two threads of a launch meet. That is KV launches, which all read features and y again.
+/// spconv adds without atomics, with one launch per tap: at one tap no input occurs twice, so no
+/// two threads of a launch write the same address. This takes KV launches, each of which reads
+/// features and y again.
 ///
-/// **Expect.** M * C atomics, fewer than any scatter over pairs, and 8 bytes read for each. Loads
-/// are coalesced; neighbouring channels often have the same winner, and then so are the atomics. dx
-/// is zeroed first.
+/// **Expect.** M * C atomics, fewer than in a scatter over pairs, and 8 bytes read for each. Loads
+/// are coalesced; neighbouring channels often have the same winner, and then the atomics are
+/// coalesced, too. dx is zeroed first.
 /// @expect lanes_per_output.dx.atomic 1, of as many inputs as outputs
 /// @expect loads_per_output.argmax 1
 /// @expect loads_per_output.dy 1
-/// **Costs.** Not deterministic: where three or more gradients meet, their order decides the last
-/// bits.
-/// **Try.** Put a plain addition in the place of atomicAdd(). Which tests still pass, and why?
+/// **Costs.** Not deterministic: if three or more gradients are added to one element, their order
+/// changes the last bits.
+/// **Try.** Replace atomicAdd() by a plain addition. Which tests still pass, and why?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -32,9 +32,10 @@ namespace convladder::BACKEND::cuda_naive::sparse_max_pool_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more outputs, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more outputs, a thread processes several
+                                              ///< (grid-stride loop).
 
-/// dy [M][C], argmax [M][C], dx [N][C], all zero. Any one-dimensional grid.
+/// dy [M][C], argmax [M][C], dx [N][C], which must be zero. Launch with any one-dimensional grid.
 __global__ void sparse_max_pool_dgrad_scatter(SparsePoolProblem pool, const float* dy,
                                               const std::int32_t* argmax, float* dx) {
   const std::int64_t C = pool.C;

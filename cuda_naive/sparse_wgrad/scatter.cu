@@ -1,29 +1,29 @@
 /// @file scatter.cu
-/// @brief sparse_wgrad, first on the GPU: one thread takes a pair and an output channel.
+/// @brief Scatter: one thread per pair and output channel, with atomic additions.
 ///
 /// - Before: cpu_reference/sparse_wgrad/direct.cpp
 /// - After: cuda_optimized/sparse_wgrad/output_stationary.cu
-/// - The same maths: cpu_reference/sparse_wgrad/direct.cpp
 ///
-/// **The idea.** Each pair becomes Cout threads. A thread holds its one value of dy and goes down
-/// the input row: a column of the pair's outer product, added to dw element by element.
+/// **The idea.** Each pair is processed by Cout threads. A thread holds one value of dy and
+/// iterates over the input row: it adds one column of the pair's outer product to dw, element by
+/// element.
 ///
 ///     pair (k, in, out):      co = 0   1   2   3         one thread a column
 ///                     ci = 0  [    .   .   .   .  ]      every element an atomicAdd
 ///                     ci = 1  [    .   .   .   .  ]      to dw[k][ci][co]
 ///
-/// Forward, at most KV addends meet in one place. Here all pairs of a tap do, thousands of them: dw
-/// is small, and all threads add to it.
+/// In the forward pass, at most KV terms are added to one address. Here all pairs of a tap, often
+/// thousands, are added to one address: dw is small, and all threads add to it.
 ///
-/// **Expect.** pairs * Cin * Cout atomics: one for each multiply-add, where the forward pass has
-/// one for Cin of them. A warp's atomics are on neighbouring addresses; but the pairs are sorted by
-/// tap, so that most warps that run at the same time queue up for the same few lines of L2.
+/// **Expect.** pairs * Cin * Cout atomics: one per multiply-add, whereas the forward pass has one
+/// per Cin multiply-adds. A warp's atomics have adjacent addresses, but the pairs are sorted by
+/// tap, so most concurrent warps contend for the same few cache lines in L2.
 /// @expect lanes_per_output.dw.atomic 3838 / 27 = 142.148, one for each multiply-add of 3838 pairs
 /// @expect loads_per_output.features 3838 / 27 = 142.148
 /// @expect loads_per_output.dy 3838 / 27 / 32 = 4.442, once for 32 of them
-/// **Costs.** Not deterministic, and the slowest rung by far. Declines other types than float32.
-/// **Try.** Let neighbouring warps take pairs that are far apart in the list, and so belong to
-/// other taps. How many atomics meet at an address at a time now?
+/// **Costs.** Not deterministic, and by far the slowest rung of the ladder. Supports float32 only.
+/// **Try.** Let neighbouring warps process pairs that are far apart in the list and thus belong to
+/// different taps. How many atomics contend for an address now?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -33,10 +33,11 @@ namespace convladder::BACKEND::cuda_naive::sparse_wgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more pairs, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more pairs, a thread processes several
+                                              ///< (grid-stride loop).
 
-/// features [N][Cin], dy [M][Cout], pairs [P][3], dw [KV][Cin][Cout], all zero.
-/// Any one-dimensional grid.
+/// features [N][Cin], dy [M][Cout], pairs [P][3], dw [KV][Cin][Cout], which must be zero. Launch
+/// with any one-dimensional grid.
 __global__ void sparse_wgrad_scatter(SparseConvProblem conv, const float* features, const float* dy,
                                      const std::int32_t* pairs, float* dw) {
   const std::int64_t Cin = conv.Cin, Cout = conv.Cout;

@@ -1,36 +1,31 @@
 /// @file sorted_points.cu
-/// @brief voxelize, first on the GPU: keys are sorted by a library, and a thread adds up a run.
+/// @brief Sort: keys are sorted by CUB, then one thread per voxel adds its points.
 ///
 /// - Before: cpu_reference/voxelize/sorted_points.cpp
 /// - After: cuda_optimized/voxelize/bit_grid.cu
-/// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
-/// **The idea.** Each step of the sorted list is a kernel: a thread a point makes its key, the
-/// library sorts keys with the numbers of their points, a thread an entry says whether a run begins
-/// there, and a running sum over those ones and zeros numbers the runs. Then the thread at each
-/// run's head walks along it.
+/// **The idea.** Each step is a kernel: one thread per point computes its key, CUB sorts the keys
+/// together with the indices of the points, one thread per entry tests whether a new key begins
+/// there (a head), and a prefix sum over the heads numbers the voxels. Then the thread at each head
+/// adds the points of its voxel.
 ///
 ///     sorted keys    3 3 7 7 7 9 -        points without a voxel have the largest key
 ///     heads          1 0 1 0 0 1 0
 ///     row            0   1     2          heads before: a running sum
 ///
-/// The sort is stable, so a run has its points in their own order, and sums have one order, too:
-/// the result is the same in every run, and the CPU's to the last bit.
+/// The sort is stable, so the points of a voxel keep their order, and the order of summation is
+/// fixed: the result has the same bits in every run, and the bits of the CPU rung.
 ///
-/// **Expect.** In a LiDAR sweep, 240 thousand points on 80 x 1600 x 1600 cells (sweep-points), keys
-/// have 28 bits, and a radix sort passes over the pairs of 12 bytes four times. Keys and rows are
-/// small beside what launches cost: three of ours and some of the library's, and the host waits
-/// once for the number of runs. Threads at heads walk, the others have nothing to do: of a warp as
-/// many work as it has heads, as long as its longest run. Accumulators are in double: six million
-/// FP64 instructions are 0.2 us of an H200, and 10 us of a consumer GPU with 1/64 of its FP32 rate.
-/// Predicted on an H200: 80 us, as with accumulators in float.
+/// **Expect.** A LiDAR sweep has 240 thousand points in 80 x 1600 x 1600 cells (sweep-points). Keys
+/// have 28 bits, so the radix sort makes four passes over 12-byte entries. Launch overheads and one
+/// host synchronisation dominate. Accumulators are in double: 6 million FP64 instructions.
 /// @expect launches 5, of which the sort and the sum are one each here
 /// @expect lanes.points.load 11616 + 4 * 3441 = 25380, keys; and again those in the range
 /// @expect lanes.features.store 4 * 2316 = 9264, voxels
-/// **Costs.** 36 bytes a point. A voxel with very many points keeps one thread busy for long, and
-/// of more than four columns each four walk along the run once more.
-/// **Try.** Let each thread at a head copy its row number to its run, and a thread a point add with
-/// atomicAdd. What becomes faster, and what is lost?
+/// **Costs.** 36 bytes per point. A voxel with very many points occupies one thread for long; for
+/// every further four columns, its points are read again.
+/// **Try.** Let each thread at a head copy its row number to its points' entries, and let one
+/// thread per point add with atomicAdd. What becomes faster, and what is lost?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -41,11 +36,12 @@ namespace convladder::BACKEND::cuda_naive::voxelize {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more points, threads stride.
-constexpr int kColumns = 4;                   ///< That a thread adds up at a time.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< With more points, a thread processes several
+                                              ///< (grid-stride loop).
+constexpr int kColumns = 4;                   ///< Columns that a thread sums at a time.
 
-/// keys [points]: that of each point's voxel; of a point without one voxel_count(), which is larger
-/// than all. rows [points]: 0, 1, 2 ... Any one-dimensional grid.
+/// keys [points]: the key of each point's voxel; for a point without a voxel, voxel_count(), which
+/// is larger than every key. rows [points]: 0, 1, 2 ... Launch with any one-dimensional grid.
 __global__ void voxelize_sorted_points_number_points(VoxelizeProblem problem, const float* points,
                                                      std::int64_t* keys, std::int32_t* rows) {
   for (const std::int64_t n : grid_stride(problem.points)) {
@@ -55,7 +51,8 @@ __global__ void voxelize_sorted_points_number_points(VoxelizeProblem problem, co
   }
 }
 
-/// heads [points]: 1 where the run of a voxel begins, else 0. Any one-dimensional grid.
+/// heads [points]: 1 where the first point of a voxel is, else 0. Launch with any one-dimensional
+/// grid.
 /// @param keys [points], ascending
 __global__ void voxelize_sorted_points_mark_heads(VoxelizeProblem problem, const std::int64_t* keys,
                                                   std::int32_t* heads) {
@@ -64,8 +61,9 @@ __global__ void voxelize_sorted_points_mark_heads(VoxelizeProblem problem, const
     heads[i] = keys[i] != no_voxel && (i == 0 || keys[i] != keys[i - 1]);
 }
 
-/// out_coords [M][4] and features [M][columns]: a thread a run. Any one-dimensional grid.
-/// @param keys, rows, heads, runs [points]: as sorted; the runs that begin before each
+/// out_coords [M][4] and features [M][columns]: one thread per voxel. Launch with any
+/// one-dimensional grid.
+/// @param keys, rows, heads, runs [points]: in sorted order; `runs` is the prefix sum of the heads
 __global__ void voxelize_sorted_points_add_runs(VoxelizeProblem problem, const float* points,
                                                 const std::int64_t* keys, const std::int32_t* rows,
                                                 const std::int32_t* heads, const std::int64_t* runs,

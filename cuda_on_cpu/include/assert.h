@@ -1,8 +1,9 @@
 /// @file
-/// @brief <assert.h> whose assert() in a kernel is the launch's error, not the end of the process.
+/// @brief An <assert.h> in which a failed assert() in a kernel is an error of the launch and does
+/// not end the process.
 ///
-/// Found before the C library's, by <cassert> too. Like that one it may be included again after
-/// NDEBUG has changed, so it has no include guard.
+/// This file is found before the C library's <assert.h>, also by <cassert>. As specified by C, it
+/// may be included again after NDEBUG has changed, so it has no include guard.
 #pragma GCC system_header
 #include_next <assert.h>
 
@@ -11,7 +12,7 @@
 
 namespace cuda_on_cpu::detail {
 
-/// Inside a kernel cudaErrorAssert, outside one what the C library does.
+/// Inside a kernel it raises cudaErrorAssert; outside it calls the C library's function.
 [[noreturn]] void assertion_failed(const char* expression, const std::source_location& site);
 
 }  // namespace cuda_on_cpu::detail

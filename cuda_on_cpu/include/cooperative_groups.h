@@ -21,7 +21,7 @@ class thread_block {
   dim3 thread_index() const { return threadIdx; }
 };
 
-/// All threads of the grid; sync() asks for a cooperative launch.
+/// All threads of the grid; sync() requires a cooperative launch.
 class grid_group {
  public:
   bool is_valid() const { return detail::grid_is_cooperative(); }

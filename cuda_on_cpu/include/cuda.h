@@ -1,6 +1,6 @@
 /// @file
-/// @brief What kernels with tensor maps need of CUDA's driver header. Everything else of the driver API
-/// is missing here.
+/// @brief The declarations of CUDA's driver header that kernels with tensor maps use. The rest of
+/// the driver API is not available.
 #pragma once
 
 #include <cuda_on_cpu/tensor_map.hpp>

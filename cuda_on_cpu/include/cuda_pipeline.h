@@ -1,8 +1,8 @@
 /// @file
-/// @brief Asynchronous copies from global to shared memory, as of <cuda_pipeline.h>.
+/// @brief Asynchronous copies from global to shared memory, as in <cuda_pipeline.h>.
 ///
-/// A copy's destination is filled with NaN bytes when the copy is issued; its bytes are fetched and
-/// land when the issuing thread waits for them. A missing or too weak wait therefore shows as NaNs.
+/// The destination of a copy is filled with NaN bytes when the copy is issued; the data are copied
+/// when the issuing thread waits for them. A missing or too weak wait therefore shows as NaNs.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -15,7 +15,7 @@ void __pipeline_memcpy_async(void* shared_to, const void* global_from, std::size
                              std::size_t zfill = 0, detail::Site site = detail::Site::current());
 /// Closes this thread's batch of copies.
 void __pipeline_commit();
-/// Lands the copies of all committed batches of this thread but the last `batches`.
+/// Completes the copies of all committed batches of this thread except the last `batches`.
 void __pipeline_wait_prior(std::size_t batches);
 
 }  // namespace cuda_on_cpu

@@ -2,7 +2,7 @@
 /// @brief CUDA's runtime header for a C++20 compiler: kernels run on the CPU. See
 /// cuda_on_cpu/README.md.
 ///
-/// Everything lives in namespace cuda_on_cpu, so that one program can hold these kernels and, in
+/// All names are in namespace cuda_on_cpu, so that one program can contain these kernels and, in
 /// other files compiled by nvcc, the real runtime.
 #pragma once
 

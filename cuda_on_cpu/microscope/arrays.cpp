@@ -1,4 +1,4 @@
-// Which array an address belongs to, and what of it was touched.
+// Finds the array that an address belongs to, and records which parts were accessed.
 #include <link.h>
 
 #include <algorithm>
@@ -32,17 +32,19 @@ std::optional<Space> State::space_of(Block& block, std::uintptr_t address) const
     case inspect::MemorySpace::device: return Space::global;
     case inspect::MemorySpace::dynamic_shared: return Space::shared;
     case inspect::MemorySpace::static_shared:
-      // This OS thread's copy of the library's variables; it is there now.
+      // This OS thread's copy of the library's variables.
       if (block.static_base == 0) {
         find_library([&](const dl_phdr_info& info) {
           block.static_base = reinterpret_cast<std::uintptr_t>(info.dlpi_tls_data);
         });
       }
-      // What lies between the variables is the emulator's.
+      // The memory between the variables belongs to the emulator.
       if (variable_at(variables_.thread_local_ones, address - block.static_base) == nullptr)
         return {};
       return Space::shared;
-    case inspect::MemorySpace::host: break;  // a thread's own, or the program's
+    case inspect::MemorySpace::host:
+      break;  // a local variable of a thread, or memory of the
+              // program
   }
   return {};
 }
@@ -66,7 +68,7 @@ std::size_t State::array_of(const Block& block, Space space, std::uintptr_t addr
   const auto named = [&](const std::string& name, std::uintptr_t begin, std::size_t bytes) {
     const auto [found, is_new] = by_name_.try_emplace(name, arrays_.size());
     if (is_new) arrays_.push_back({name, begin, bytes, 4, space});
-    arrays_[found->second].begin = begin;  // of the block that asks
+    arrays_[found->second].begin = begin;  // of the calling block
     return found->second;
   };
   const auto variable = [&](const std::map<std::uint64_t, Variable>& variables,

@@ -1,5 +1,5 @@
 /// @file
-/// @brief Places in a program, each with the calls that led to it.
+/// @brief Code locations, each with its chain of callers.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace cuda_on_cpu::microscope {
 
-/// A place: an index into the tree. The root, 0, is a kernel's caller.
+/// A location: an index into the tree. The root, 0, is the caller of a kernel.
 using Node = std::uint32_t;
 
-/// What a node stands for: a return address, or a number of Where's with this bit.
+/// The content of a node: a return address, or the index of a Where with this bit set.
 constexpr std::uintptr_t kWhereBit = std::uintptr_t{1} << 63;
 
-/// Every place under the call that leads to it.
+/// Every location below the call that leads to it.
 class CallTree {
  public:
   struct Entry {

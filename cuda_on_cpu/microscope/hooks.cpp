@@ -1,5 +1,5 @@
 /// @file
-/// @brief What the compiler's instrumentation calls: -fsanitize=thread and
+/// @brief The functions that the compiler's instrumentation calls: -fsanitize=thread and
 /// -fsanitize-coverage=trace-pc. The names are those of the sanitizers' own libraries, which are
 /// not linked.
 #include <atomic>
@@ -15,7 +15,7 @@ using cuda_on_cpu::microscope::Block;
 using cuda_on_cpu::microscope::Operation;
 using cuda_on_cpu::microscope::State;
 
-/// Calls `tell(state, block)` if a kernel runs that is looked at.
+/// Calls `tell(state, block)` if an observed kernel runs.
 template <class Tell>
 void in_kernel(Tell tell) {
   State* const state = State::active();
@@ -86,8 +86,8 @@ void __tsan_write_range(void* address, std::size_t bytes) {
   access(Operation::store, address, bytes, PC);
 }
 
-// Calls of these in kernels: their bytes are known as written, and not counted. (Unoptimised code
-// also copies its structs so, which it has told before.)
+// Calls of these functions in kernels: their bytes are recorded as written, but not counted.
+// (Unoptimised code also copies structs this way, after it has reported them.)
 void* __wrap_memcpy(void* to, const void* from, std::size_t bytes) {
   wrote(to, bytes);
   return std::memcpy(to, from, bytes);
@@ -101,7 +101,7 @@ void* __wrap_memset(void* to, int byte, std::size_t bytes) {
   return std::memset(to, byte, bytes);
 }
 
-// Before and behind each of CUDA's atomic functions (atomics.hpp).
+// Called before and after each of CUDA's atomic functions (atomics.hpp).
 void cuda_on_cpu_atomic_begins(const void* address, std::size_t bytes) {
   const void* const pc = PC;
   in_kernel([&](State& state, Block& block) {
@@ -113,7 +113,7 @@ void cuda_on_cpu_atomic_ended() {
   in_kernel([&](State&, Block& block) { State::atomic_ended(block); });
 }
 
-// The CPU's atomics, which those are made of; also where host code of a kernel's file uses some.
+// The CPU's atomics, which implement CUDA's; host code in a kernel's file may also use them.
 #define ATOMICS(bits, T)                                                                    \
   T __tsan_atomic##bits##_load(const volatile T* a, int) {                                  \
     return __atomic_load_n(a, __ATOMIC_SEQ_CST);                                            \

@@ -7,8 +7,8 @@
 namespace cuda_on_cpu::microscope {
 namespace {
 
-/// What tells one step of a function from another. A copy has two at one place: it reads global
-/// memory, unless all its bytes are zeros, and writes shared memory.
+/// Identifies one step of a function. A copy has two steps at one location: it reads global memory,
+/// unless all its bytes are zeros, and writes shared memory.
 auto step_of(const Event& event) { return std::tuple(event.pc, event.kind, event.space); }
 
 }  // namespace
@@ -34,7 +34,7 @@ void align_lanes(const CallTree& calls, const std::array<const std::vector<Event
     std::uint32_t together = 0;
     for_each_lane(active, [&](unsigned lane) {
       const Event& event = *at[lane];
-      if (event.kind == Event::Kind::meeting) return;  // waits for others
+      if (event.kind == Event::Kind::meeting) return;  // waits for other lanes
       if (next != nullptr && step_of(event) == step_of(*next) && event.call == next->call) {
         together |= 1u << lane;
         return;
@@ -47,7 +47,7 @@ void align_lanes(const CallTree& calls, const std::array<const std::vector<Event
       }
     });
     if (next == nullptr) {
-      // All wait: those of one meeting go on.
+      // All lanes wait: the lanes of one meeting continue.
       const Event& meeting = *at[static_cast<unsigned>(std::countr_zero(active))];
       for_each_lane(active, [&](unsigned lane) {
         if (at[lane]->pc == meeting.pc) together |= 1u << lane;

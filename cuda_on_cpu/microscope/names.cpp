@@ -16,7 +16,7 @@ std::string demangled(const std::string& name) {
 }
 
 std::string short_name(const std::string& name) {
-  // From the end: a component ends at "::" that is in no brackets.
+  // Scanned from the end: a component ends at "::" outside of brackets.
   std::string kept;
   int depth = 0;
   std::size_t begin = 0;
@@ -29,7 +29,7 @@ std::string short_name(const std::string& name) {
         begin = ++i + 1;
         continue;
       }
-      if (c == ' ') {  // a return type, or "const" behind parameters
+      if (c == ' ') {  // a return type, or "const" after the parameters
         if (name.compare(i, 6, " const") == 0) break;
         kept.clear();
         begin = i + 1;

@@ -1,5 +1,5 @@
 /// @file
-/// @brief Which accesses of a block's threads are ordered: vector clocks.
+/// @brief Determines which accesses of a block's threads are ordered: vector clocks.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace cuda_on_cpu::microscope {
 
-/// The order that barriers, meetings of lanes and objects in shared memory make between the threads
-/// of the blocks of a cluster, mostly of one block. A thread's clock counts what it has told
-/// others; an access is stamped with it, and lies before what another thread does if that one has
-/// learned of the stamp.
+/// The order that barriers, meetings of lanes and objects in shared memory establish between the
+/// threads of the blocks of a cluster (usually one block). A thread's clock counts its release
+/// operations. An access is stamped with the clock, and is ordered before the operations of another
+/// thread that has acquired the stamp.
 ///
 /// Source: C. Flanagan, S. Freund, "FastTrack: Efficient and Precise Dynamic Race Detection", 2009.
 class ClusterOrder {
@@ -24,22 +24,22 @@ class ClusterOrder {
         floor_(blocks, std::vector<std::uint32_t>(clock_.size(), 0)), known_(clock_.size()),
         in_warp_(clock_.size() * 32) {}
 
-  /// The number, here, of a thread of the block of this rank.
+  /// The index, in this class, of a thread of the block with this rank.
   unsigned number(unsigned rank, unsigned thread) const { return rank * pitch_ + thread; }
   std::uint32_t clock(unsigned number) const { return clock_[number]; }
 
-  /// Whether what `other` did at `clock` lies before what `thread` does now.
+  /// Whether the event of `other` at `clock` is ordered before the current event of `thread`.
   bool is_before(unsigned other, std::uint32_t clock, unsigned thread) const {
     if (clock <= floor_[thread / pitch_][other]) return true;
     if (other / 32 == thread / 32 && row(thread)[other % 32] >= clock) return true;
     return !known_[thread].empty() && known_[thread][other] >= clock;
   }
 
-  /// All threads of a block were at a barrier.
+  /// All threads of a block have passed a barrier.
   void barrier(unsigned rank) {
     std::vector<std::uint32_t>& floor = floor_[rank];
     const std::size_t begin = std::size_t{rank} * pitch_, end = begin + pitch_;
-    if (floor_.size() > 1) {  // what they know of other blocks
+    if (floor_.size() > 1) {  // their knowledge of other blocks
       for (std::size_t thread = begin; thread < end; ++thread) join(floor, known_[thread]);
     }
     for (std::size_t thread = begin; thread < end; ++thread) floor[thread] = clock_[thread]++;
@@ -83,9 +83,11 @@ class ClusterOrder {
 
   unsigned pitch_;                                 ///< between blocks: threads of whole warps
   std::vector<std::uint32_t> clock_;               ///< of each thread
-  std::vector<std::vector<std::uint32_t>> floor_;  ///< by block: what all of it know of each
-  std::vector<std::vector<std::uint32_t>> known_;  ///< through objects; empty: nothing
-  std::vector<std::uint32_t> in_warp_;             ///< what each thread knows of its warp's lanes
+  std::vector<std::vector<std::uint32_t>> floor_;  ///< by block: the clocks that all threads of it
+                                                   ///< have acquired from each
+  std::vector<std::vector<std::uint32_t>> known_;  ///< through objects; empty: none
+  std::vector<std::uint32_t> in_warp_;             ///< what each thread has acquired from its
+                                                   ///< warp's lanes
   std::map<const void*, std::vector<std::uint32_t>> objects_;
 };
 

@@ -1,4 +1,4 @@
-// What each word of memory tells: races, and reads of what nobody wrote.
+// The state of each word of memory: detects races and reads of unwritten memory.
 #include <cstring>
 #include <optional>
 #include <tuple>
@@ -10,12 +10,13 @@ namespace cuda_on_cpu::microscope {
 void State::check_order(Block& block, unsigned thread, const Access& access) {
   const bool shared = access.space == Space::shared;
   const bool atomic = access.operation == Operation::atomic;
-  // An asynchronous copy is two accesses: of its source, a load; of its destination, a store.
+  // An asynchronous copy consists of two accesses: a load of its source and a store to its
+  // destination.
   const bool writes = access.operation == Operation::store || atomic || access.pending;
   const auto stale = [&](const Stamp& stamp) {
     return stamp.block == 0 || (shared && stamp.block < block.birth);
   };
-  /// Whether the stamp's access is ordered before this one.
+  /// Whether the stamped access is ordered before this one.
   const auto before = [&](const Stamp& stamp) {
     const BlockInfo &theirs = blocks_[stamp.block], &mine = blocks_[block.number];
     if (theirs.phase == mine.phase && theirs.cluster == mine.cluster) {
@@ -27,7 +28,7 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
   };
   const auto report = [&](const Stamp& stamp, std::uintptr_t address, Race::Kind kind) {
     const bool other_block = stamp.block != block.number;
-    // A plain load of what others change by atomics only sees an old value or a new one.
+    // A plain load of a word that is modified only by atomics reads an old or a new value.
     const bool loads_beside = !shared && stamp.atomic != atomic && kind != Race::Kind::waw &&
                               access.operation != Operation::store;
     const bool perhaps =
@@ -47,7 +48,7 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
           if (word.write.pending) {
             race(block, thread, access, address, word.write,
                  writes ? Race::Kind::waw : Race::Kind::raw,
-                 "the first is an asynchronous copy that was not waited for", true);
+                 "the first access is an asynchronous copy that no thread has waited for", true);
           } else if (!before(word.write)) {
             report(word.write, address, writes ? Race::Kind::waw : Race::Kind::raw);
           }
@@ -64,7 +65,7 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
             if (stale(read) || (read.bytes & mask) == 0) continue;
             if (read.pending) {
               race(block, thread, access, address, read, Race::Kind::war,
-                   "the first is a tensor core's, which nobody has waited for", true);
+                   "the first access is a tensor core's, which no thread has waited for", true);
             } else if (!before(read)) {
               report(read, address, Race::Kind::war);
             }
@@ -72,7 +73,7 @@ void State::check_order(Block& block, unsigned thread, const Access& access) {
           word.write = mine;
           return;
         }
-        // Where there is no room, the reader that the others know of goes.
+        // If there is no room, the reader that is already ordered before the others is dropped.
         std::size_t slot = 1;
         for (std::size_t i = 0; i < word.reads.size(); ++i) {
           const Stamp& read = word.reads[i];
@@ -108,7 +109,7 @@ void State::race(Block& block, unsigned thread, const Access& access, std::uintp
   }
 }
 
-/// Many threads may store one value in one place.
+/// Several threads may store the same value to one location.
 void State::settle(Block& block) {
   if (block.open_stores.empty()) [[likely]]
     return;
@@ -123,7 +124,7 @@ void State::settle(Block& block) {
 }
 
 void State::check_written(Block& block, unsigned thread, const Access& access) {
-  // Of memory that was there before, it is not known who wrote it.
+  // For memory that existed before the observation, the writer is unknown.
   if (access.space != Space::shared && array_in(live_, access.address) == kNoArray) return;
   std::optional<std::uintptr_t> first;
   shadow_.for_each_word(

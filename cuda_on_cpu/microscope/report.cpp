@@ -1,4 +1,5 @@
-// From what was seen to a report: places become lines, lines are summed up, blocks are traced.
+// Converts the observations to a report: locations become lines, lines are summed, blocks are
+// traced.
 #include <algorithm>
 #include <optional>
 #include <tuple>
@@ -8,7 +9,7 @@
 namespace cuda_on_cpu::microscope {
 
 std::vector<State::Resolved> State::resolve(const std::set<Node>& places) const {
-  // All return addresses on the way up, looked up together.
+  // All return addresses of the call chains, looked up together.
   std::vector<std::uintptr_t> pcs;
   std::map<std::uintptr_t, std::size_t> number;
   for (const Node place : places) {
@@ -29,7 +30,8 @@ std::vector<State::Resolved> State::resolve(const std::set<Node>& places) const 
   };
   std::vector<Resolved> result;
   for (const Node place : places) {
-    // From the innermost line on; the first of the source, or else of what is no helper.
+    // Starting at the innermost line: the first line of the inspected source, otherwise the first
+    // outside of helpers.
     std::optional<Resolved> innermost, of_source;
     const auto consider = [&](const Resolved& line) {
       if (!innermost && is_own(line.file)) innermost = line;
@@ -105,7 +107,7 @@ Report State::report() {
       block.requests[i].line = place_in_kernel.at(line_key(trace.lines[i]));
   }
 
-  // One of each pair of lines: template instances and callers are not told apart.
+  // One race per pair of lines: template instances and callers are not distinguished.
   std::set<std::tuple<Race::Kind, bool, std::string, unsigned, std::string, unsigned, std::string>>
       seen;
   for (const FoundRace& found : races_) {
@@ -150,7 +152,7 @@ Report State::report() {
   return report;
 }
 
-// --- Traces: what a block did, request by request (which are added where they are counted)
+// --- Traces: the requests of a block (which are added when they are counted)
 
 void State::trace_begins(Block& block) {
   block.trace = traces_.size();
@@ -171,7 +173,7 @@ void State::trace_landing(Block& block, std::uintptr_t begin, std::size_t bytes)
       {trace.intervals - 1, arrays_[array].name, begin - arrays_[array].begin, bytes});
 }
 
-// --- The public face
+// --- The public interface
 
 Counts& Counts::operator+=(const Counts& other) {
   requests += other.requests;

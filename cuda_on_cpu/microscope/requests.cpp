@@ -12,9 +12,9 @@ namespace cuda_on_cpu::microscope {
 namespace {
 
 constexpr unsigned kSector = 32, kBanks = 32, kBankBytes = 4, kLine = kBanks * kBankBytes;
-constexpr unsigned kWidest = 16;  ///< bytes a lane of one instruction
+constexpr unsigned kWidest = 16;  ///< bytes per lane of one instruction
 
-/// Lanes that the banks serve together: they give 128 bytes a turn.
+/// Groups of lanes that the banks serve together: 128 bytes per wavefront.
 unsigned lanes_at_a_time(unsigned width) { return width <= kBankBytes ? 32 : width <= 8 ? 16 : 8; }
 
 /// A mask.
@@ -22,7 +22,7 @@ std::uint32_t group_of_lanes(unsigned from, unsigned lanes) {
   return lanes == 32 ? ~0u : ((1u << lanes) - 1) << from;
 }
 
-/// Calls `visit(mask)` for as many active lanes at a time, the lowest first.
+/// Calls `visit(mask)` for this many active lanes at a time, the lowest first.
 template <class Visit>
 void for_active_lanes(std::uint32_t lanes, unsigned at_a_time, Visit visit) {
   while (lanes != 0) {
@@ -33,14 +33,14 @@ void for_active_lanes(std::uint32_t lanes, unsigned at_a_time, Visit visit) {
   }
 }
 
-/// Leaves each value once, in order. @return how many there are
+/// Sorts the values and removes duplicates. @return their number
 std::size_t distinct(std::vector<std::uintptr_t>& values) {
   std::ranges::sort(values);
   values.erase(std::ranges::unique(values).begin(), values.end());
   return values.size();
 }
 
-/// Distinct bytes that are asked for.
+/// The number of distinct bytes that are requested.
 std::size_t distinct_bytes(const Request& request) {
   std::vector<std::uintptr_t> begins;
   for_each_lane(request.lanes, [&](unsigned lane) { begins.push_back(request.address[lane]); });
@@ -56,8 +56,8 @@ std::size_t distinct_bytes(const Request& request) {
   return bytes;
 }
 
-/// True if each lane that asks and the one `apart` from it (1: its neighbour, 2: the one after, in
-/// fours of lanes) ask for the same bytes.
+/// True if each active lane and the lane `apart` from it (1: its neighbour, 2: the one after it, in
+/// groups of four lanes) request the same bytes.
 bool are_alike(const Request& request, unsigned apart) {
   bool alike = true;
   for_each_lane(request.lanes, [&](unsigned lane) {
@@ -68,7 +68,7 @@ bool are_alike(const Request& request, unsigned apart) {
   return alike;
 }
 
-/// The words of 4 bytes that these bytes touch.
+/// The 4-byte words that contain these bytes.
 void add_words(std::vector<std::uintptr_t>& words, std::uintptr_t begin, unsigned bytes) {
   for (std::uintptr_t word = begin / kBankBytes; word * kBankBytes < begin + bytes; ++word)
     words.push_back(word);
@@ -80,8 +80,8 @@ unsigned most_at_one_bank(const std::vector<std::uintptr_t>& words) {
   return std::ranges::max(of_bank);
 }
 
-/// Of asynchronous copies of less than 16 bytes a lane: a bank of the source gives a word to one
-/// lane at a time, even if several lanes copy it.
+/// For asynchronous copies of less than 16 bytes per lane: a bank of the source serves one lane at
+/// a time, even if several lanes copy the same word.
 unsigned turns_of_copy(const Request& request, std::uint32_t lanes) {
   std::vector<std::uintptr_t> to, from;
   for_each_lane(lanes, [&](unsigned lane) {
@@ -92,8 +92,9 @@ unsigned turns_of_copy(const Request& request, std::uint32_t lanes) {
   return std::max(most_at_one_bank(to), most_at_one_bank(from));
 }
 
-/// Of those of 16 bytes: lanes go together whose pieces have numbers in their lines that differ in
-/// the same bits at both ends. Zeros go with any.
+/// For copies of 16 bytes per lane: lanes are served together if the indices of their 16-byte parts
+/// within a line differ in the same bits at source and destination. Zero-filled parts fit any
+/// group.
 unsigned turns_of_pieces(const Request& request, std::uint32_t lanes) {
   std::map<std::uintptr_t, std::vector<std::uintptr_t>> words;  // by these bits
   std::vector<std::uintptr_t> zeros;
@@ -124,14 +125,15 @@ std::uint64_t most_at_one_address(const Request& request) {
   return most;
 }
 
-/// How far from a piece's begin the first lane's bytes are.
+/// The offset of the first lane's bytes within its 16-byte part.
 unsigned begin_in_piece(const SharedStep& step) {
   return step.byte[static_cast<std::size_t>(std::countr_zero(step.lanes))] % kWidest;
 }
 
-/// Places at which a compiler does not know how far an address is from a piece's begin.
+/// Locations at which a compiler does not know the address modulo 16.
 std::unordered_set<Node> unaligned_places(const std::vector<std::vector<SharedStep>>& warps) {
-  std::unordered_map<Node, std::vector<std::uint32_t>> remainders;  // for the n-th time there
+  std::unordered_map<Node, std::vector<std::uint32_t>> remainders;  // for the n-th execution of the
+                                                                    // location
   std::unordered_set<Node> unaligned;
   for (const std::vector<SharedStep>& steps : warps) {
     std::unordered_map<Node, std::size_t> times;
@@ -149,17 +151,17 @@ std::unordered_set<Node> unaligned_places(const std::vector<std::vector<SharedSt
   return unaligned;
 }
 
-/// Steps of which one request is left.
+/// Steps that are merged into one request.
 struct Open {
   const SharedStep* first;
-  unsigned from, to;  ///< the bytes that are asked for, in the piece
+  unsigned from, to;  ///< the requested bytes of the part
 };
-/// What they have in common.
+/// The property that they share.
 struct Together {
   std::size_t array;
   Operation operation;
   std::uint32_t lanes;
-  unsigned width;  ///< 0: a piece; else bytes that are loaded again
+  unsigned width;  ///< 0: a 16-byte part; otherwise bytes that are loaded again
   std::array<std::uint32_t, 32> byte;
   auto operator<=>(const Together&) const = default;
 };
@@ -173,7 +175,7 @@ Request request_of(const SharedStep& step, unsigned width) {
   return request;
 }
 
-/// The request for all bytes of `open`, which are in one piece.
+/// The request for all bytes of `open`, which are in one 16-byte part.
 Request request_of(const Open& open) {
   const SharedStep& first = *open.first;
   const unsigned own = begin_in_piece(first);
@@ -238,7 +240,7 @@ Counts count_shared(const Request& request, Operation operation) {
   }
   const unsigned most_bytes = std::min(request.width, kWidest);
   for_active_lanes(request.lanes, group, [&](std::uint32_t lanes) {
-    // Wider ones, copies of a struct, are pieces of 16 bytes one after another.
+    // Wider accesses, copies of a struct, are a sequence of 16-byte parts.
     for (unsigned piece = 0; piece < request.width; piece += most_bytes) {
       std::vector<std::uintptr_t> words;
       for_each_lane(lanes, [&](unsigned lane) {

@@ -1,5 +1,5 @@
 /// @file
-/// @brief What is known of each word of memory: who wrote it, who read it, or nobody.
+/// @brief The state of each word of memory: its last writer and readers.
 #pragma once
 
 #include <array>
@@ -12,18 +12,19 @@
 
 namespace cuda_on_cpu::microscope {
 
-/// An access, as it is remembered.
+/// A recorded access.
 struct Stamp {
-  std::uint32_t block = 0;  ///< the block's number among all that ran; 0: no access
+  std::uint32_t block = 0;  ///< the block's number among all blocks that ran; 0: no access
   std::uint32_t clock = 0;  ///< of the thread
   Node place = 0;
   std::uint16_t thread = 0;
   std::uint8_t bytes = 0;  ///< of the word, a mask
   bool atomic : 1 = false;
-  bool pending : 1 = false;  ///< an asynchronous copy or product that nobody has waited for
+  bool pending : 1 = false;  ///< an asynchronous copy or wgmma that no thread has waited for
 };
 
-/// A word of 4 bytes. Two readers are enough to find most races; none is ever made up.
+/// A word of 4 bytes. Two recorded readers suffice to find most races; there are no false
+/// positives.
 struct Word {
   Stamp write;
   std::array<Stamp, 2> reads;
@@ -37,7 +38,7 @@ class Shadow {
     std::array<Word, kWords> words{};
     std::array<std::uint8_t, kWords> written{};  ///< which bytes of each word: a mask
     std::array<std::uint8_t, kWords> touched{};
-    std::uint32_t block = 0;  ///< shared memory: whose
+    std::uint32_t block = 0;  ///< shared memory: the block that owns it
   };
 
   Page& page(std::uintptr_t address) {

@@ -15,12 +15,12 @@ extern char** environ;
 namespace cuda_on_cpu::microscope {
 namespace {
 
-/// A temporary file that is gone with its owner.
+/// A temporary file that is deleted with its owner.
 class TemporaryFile {
  public:
   TemporaryFile() {
     const int file = mkstemp(name_);
-    if (file < 0) throw std::runtime_error("no temporary file can be made in /tmp");
+    if (file < 0) throw std::runtime_error("no temporary file can be created in /tmp");
     close(file);
   }
   ~TemporaryFile() { unlink(name_); }
@@ -32,7 +32,7 @@ class TemporaryFile {
   char name_[32] = "/tmp/microscope-XXXXXX";
 };
 
-/// What a program prints. @throws std::runtime_error if it cannot be run
+/// The output of a program. @throws std::runtime_error if it cannot be run
 std::string output_of(const std::vector<std::string>& command, const std::string& input = "") {
   const TemporaryFile in, out;
   std::ofstream(in.name()) << input;
@@ -49,7 +49,7 @@ std::string output_of(const std::vector<std::string>& command, const std::string
   posix_spawn_file_actions_destroy(&files);
   int status = 0;
   if (failed != 0 || waitpid(child, &status, 0) != child || status != 0) {
-    throw std::runtime_error(command.front() + " of binutils is needed, and cannot be run");
+    throw std::runtime_error(command.front() + " of binutils is required, but cannot be run");
   }
   std::ostringstream text;
   text << std::ifstream(out.name()).rdbuf();

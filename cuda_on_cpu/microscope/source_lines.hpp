@@ -1,5 +1,5 @@
 /// @file
-/// @brief Lines of source and names of variables of a shared library, through binutils.
+/// @brief Source lines and variable names of a shared library, obtained from binutils.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct SourceLine {
 std::vector<std::vector<SourceLine>> source_lines(const std::string& library,
                                                   const std::vector<std::uintptr_t>& pcs);
 
-/// A variable's place in its section or in thread-local storage.
+/// A variable's offset in its section or in thread-local storage.
 struct Variable {
   std::uint64_t bytes;
   std::string name;  ///< as SourceLine::function
@@ -31,15 +31,14 @@ struct Variables {
 };
 Variables variables_of(const std::string& library);
 
-/// The variable that holds this offset, or null.
+/// The variable that contains this offset, or null.
 const std::pair<const std::uint64_t, Variable>* variable_at(
     const std::map<std::uint64_t, Variable>& variables, std::uint64_t offset);
 
-/// The name as it stands in the source; as it is, if it is none of C++.
+/// The demangled name; unchanged if it is not a C++ name.
 std::string demangled(const std::string& name);
 
-/// Its last component, without parameters and template arguments: "tile" of
-/// "a::f<3>(int)::tile".
+/// Its last component, without parameters and template arguments: "tile" of "a::f<3>(int)::tile".
 std::string short_name(const std::string& name);
 
 }  // namespace cuda_on_cpu::microscope

@@ -18,7 +18,7 @@ constinit std::atomic<State*> State::active_{nullptr};
 
 State::State(const Options& options) : options_(options) {
   if (active() != nullptr) throw std::logic_error("there is a microscope already");
-  blocks_.push_back({});  // number 0 is none
+  blocks_.push_back({});  // number 0 means none
   variables_ = variables_of(file());
   const bool is_open = find_library([&](const dl_phdr_info& info) {
     library_begin_ = info.dlpi_addr;
@@ -87,8 +87,8 @@ void State::returned(Block& block, std::uintptr_t pc) {
 
 void State::entered(Block& block, std::uintptr_t pc) {
   Block::Thread& thread = block.threads[State::thread()];
-  // g++ makes a block of what follows the exit of a function, its last instructions. It lies
-  // anywhere, seen from the caller, whose lanes would go before or behind it by chance.
+  // g++ places the instructions after a function's exit in a block of their own, whose address is
+  // unrelated to the caller's code.
   constexpr std::uintptr_t kExitBytes = 16;
   if (pc - std::exchange(thread.left, 0) <= kExitBytes) return;
   thread.pc = pc;
@@ -123,7 +123,7 @@ void State::atomic_begins(Block& block, std::uintptr_t address, std::size_t byte
 
 void State::atomic_ended(Block& block) { --block.threads[State::thread()].suspended; }
 
-/// An event, and what it tells about races and unwritten memory.
+/// Records an event, and checks it for races and unwritten memory.
 void State::note(Block& block, unsigned thread, const Access& access) {
   if (overflowed_) return;
   settle(block);
@@ -141,10 +141,11 @@ void State::note(Block& block, unsigned thread, const Access& access) {
   if (!block.counted) return;
   if (++events_ > options_.most_events) {
     overflowed_ = true;
-    active_ = nullptr;  // the rest runs unobserved
+    active_ = nullptr;  // the remaining events are not observed
     return;
   }
-  // Lanes are aligned by addresses of code: of a function of ours, by the block that calls it.
+  // Lanes are aligned by code addresses: in a function of the library, by the basic block that
+  // calls it.
   const std::uintptr_t pc = calls_[access.place].pc;
   Block::Thread& mine = block.threads[thread];
   mine.events.push_back({(pc & kWhereBit) != 0 ? mine.pc : pc, access.address, access.other_end,
@@ -153,7 +154,7 @@ void State::note(Block& block, unsigned thread, const Access& access) {
                          Event::Kind::access, access.space, access.operation});
 }
 
-/// A block finds its shared memory as if nobody had written there.
+/// Shared memory counts as unwritten at the start of a block.
 void State::begin_pages(const Block& block, std::uintptr_t begin, std::size_t bytes) {
   for (std::uintptr_t at = begin / Shadow::kPageBytes; at * Shadow::kPageBytes < begin + bytes;
        ++at) {
@@ -200,7 +201,7 @@ void State::block_begins(std::uint64_t index, unsigned threads,
   block->shared_end = block->shared_begin + shared.bytes;
   block->cluster->shared = {{block->shared_begin, block->shared_end}};
   const std::uint64_t wanted = options_.blocks_a_launch, of = launch_blocks_;
-  // Evenly: those where the count of wanted blocks goes up.
+  // Evenly spread: the blocks at which the scaled count increases.
   block->counted = wanted == 0 || wanted >= of || (index + 1) * wanted / of != index * wanted / of;
   ++kernels_[kernel_].blocks_run;
   kernels_[kernel_].blocks_counted += block->counted;
@@ -278,7 +279,7 @@ void State::grid_barrier_passed() {
   kernels_[block.kernel].grid_barriers += block.counted;
 }
 
-// --- Instructions that functions of cuda_on_cpu stand for
+// --- Instructions that functions of cuda_on_cpu emulate
 
 Node State::place_of(Block& block, unsigned thread, const std::source_location& where) {
   const auto [found, is_new] = where_numbers_.try_emplace(
@@ -334,7 +335,8 @@ void State::unit_read_ended(const void* from, std::size_t bytes) {
                         [&](Shadow::Page& page, std::size_t index, std::uint8_t, std::uintptr_t) {
                           for (Stamp& read : page.words[index].reads) {
                             if (!read.pending) continue;
-                            // It was read up to now: who was told before does not know of it.
+                            // The memory was read until now: earlier acquire operations do not
+                            // cover this read.
                             read.pending = false;
                             read.clock = block.cluster->order.clock(block.in_order(read.thread));
                           }
@@ -384,7 +386,8 @@ void State::copy_landed(const void* to, std::size_t bytes) {
 
 namespace {
 
-/// Calls `visit` for each request that this one is made of: an instruction moves no more bytes.
+/// Calls `visit` for each request that this one consists of: an instruction moves at most 16 bytes
+/// per lane.
 template <class Visit>
 void for_each_piece(Request request, Visit visit) {
   const unsigned bytes = request.width;
@@ -395,7 +398,7 @@ void for_each_piece(Request request, Visit visit) {
   }
 }
 
-/// Adds a request that is left when neighbours are joined.
+/// Adds a request that remains after merging.
 void add_joined(const Counts& left, Counts& to) {
   to.joined_requests += left.requests;
   to.joined_wavefronts += left.wavefronts;
@@ -457,7 +460,7 @@ SharedStep State::step_of(const Block& block, const WarpAccess& access) {
   return step;
 }
 
-/// Beside the line of the first of the accesses that the request is made of.
+/// At the line of the first of the merged accesses.
 void State::count_joined(const Block& block, const SharedStep& first, const Request& request) {
   const Event& event = *first.event;
   const LineKey key{
@@ -479,7 +482,7 @@ void State::count(const Block& block, unsigned warp, const Event& event, const R
   const LineKey key{block.kernel, event.place, space, operation, request.width, array};
   Seen& seen = counts_[key];
   seen.counts += counts;
-  if (space == Space::shared && operation == Operation::async) {  // none is joined
+  if (space == Space::shared && operation == Operation::async) {  // none is merged
     add_joined(counts, seen.counts);
   }
   const bool is_sample = seen.samples.size() < kSamples;

@@ -1,5 +1,5 @@
 /// @file
-/// @brief What the microscope knows while it watches; the hooks tell it of each access.
+/// @brief The state of the microscope while it observes; the hooks report each access to it.
 #pragma once
 
 #include <atomic>
@@ -28,7 +28,7 @@ struct dl_phdr_info;
 
 namespace cuda_on_cpu::microscope {
 
-/// A store whose thread did not wait for another that stored there: is it the same value?
+/// A store that is not ordered after another store to the location: compares the values.
 struct OpenStore {
   std::uintptr_t address;
   std::size_t bytes;
@@ -36,24 +36,25 @@ struct OpenStore {
   std::size_t race;  ///< in the list
 };
 
-/// The blocks of a cluster, or one that has none.
+/// The blocks of a cluster, or a single block.
 struct ClusterView {
   ClusterView(unsigned threads, unsigned blocks) : order(threads, blocks) {}
 
   ClusterOrder order;
-  /// Dynamic shared memory of the blocks that have begun: from, to.
+  /// Dynamic shared memory of the blocks that have started: begin, end.
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> shared;
   std::uint32_t birth = 0;  ///< number of the first block
 };
 
-/// A block that runs.
+/// A running block.
 struct Block {
   struct Thread {
-    Node call = 0;          ///< the function it is in
-    int suspended = 0;      ///< in a function of ours, whose own accesses mean nothing
-    std::uintptr_t pc = 0;  ///< of the basic block it has entered last
-    std::vector<std::uintptr_t> callers;  ///< such blocks of the functions that wait for its own
-    std::uintptr_t left = 0;              ///< where the function that it has just left says so
+    Node call = 0;          ///< the current function
+    int suspended = 0;      ///< in a function of the library, whose own accesses are ignored
+    std::uintptr_t pc = 0;  ///< address of the basic block entered last
+    std::vector<std::uintptr_t> callers;  ///< the corresponding basic blocks of the calling
+                                          ///< functions
+    std::uintptr_t left = 0;              ///< where the function that was just left reports it
     std::vector<Event> events;
   };
   Block(unsigned thread_count, std::uint64_t linear_index)
@@ -65,7 +66,7 @@ struct Block {
   std::uint64_t index;
   std::shared_ptr<ClusterView> cluster;
   unsigned rank = 0;         ///< in its cluster
-  std::uint32_t number = 0;  ///< among all blocks; another one behind a grid barrier
+  std::uint32_t number = 0;  ///< number among all blocks; a new one after a grid barrier
   std::uint32_t birth = 0;   ///< the first number of its cluster
   bool counted = true;
   std::uintptr_t shared_begin = 0, shared_end = 0;  ///< dynamic
@@ -74,7 +75,7 @@ struct Block {
   std::uint64_t meetings = 0;
   std::vector<Thread> threads;
   std::vector<OpenStore> open_stores;
-  std::size_t trace = 0;  ///< in the list, if blocks are traced
+  std::size_t trace = 0;  ///< index in the list, if blocks are traced
 };
 
 class State final : public inspect::Watcher {
@@ -89,7 +90,7 @@ class State final : public inspect::Watcher {
   // --- Called by the hooks, from kernel code
 
   static State* active() { return active_.load(std::memory_order_relaxed); }
-  /// The block that the calling OS thread runs, if its accesses count; else null.
+  /// The block of the calling OS thread, if its accesses are counted; otherwise null.
   static Block* running();
   static unsigned thread();
   void access(Block& block, Operation operation, std::uintptr_t address, std::size_t bytes,
@@ -134,15 +135,15 @@ class State final : public inspect::Watcher {
     std::size_t bytes = 0;
     std::size_t element_bytes = 4;
     Space space = Space::global;
-    std::uint64_t footprint = 0;  ///< when it was freed
-    bool has_names = false;       ///< an allocation whose arrays speak for it
+    std::uint64_t footprint = 0;  ///< the time at which it was freed
+    bool has_names = false;       ///< an allocation that is described by named arrays
   };
   struct BlockInfo {
-    std::uint64_t phase;  ///< launch and grid barrier: blocks of other phases are ordered
+    std::uint64_t phase;  ///< launch and grid barrier: blocks of different phases are ordered
     std::uint64_t index;
     std::uint64_t cluster;  ///< number among all clusters
     unsigned rank;          ///< in it
-    bool atomics = false;   ///< it has used some
+    bool atomics = false;   ///< it has used part of it
   };
   struct LineKey {
     std::size_t kernel;
@@ -160,17 +161,17 @@ class State final : public inspect::Watcher {
     std::size_t bytes;
     Node place;
     std::uintptr_t other_end = 0;  ///< as Event::other_end
-    bool pending = false;          ///< a store that has not landed
-    bool goes_on = false;          ///< a load that a tensor core has not finished
+    bool pending = false;          ///< a store that is not complete
+    bool goes_on = false;          ///< a load that a tensor core has not completed
   };
   static constexpr std::size_t kNoArray = ~std::size_t{0};
 
-  /// Empty for what is not looked at: a thread's own memory, or the program's.
+  /// Empty for memory that is not observed: local variables of a thread, or memory of the program.
   std::optional<Space> space_of(Block& block, std::uintptr_t address) const;
   /// Calls `visit` for the library; false if it is not open.
   bool find_library(const std::function<void(const dl_phdr_info&)>& visit) const;
   std::size_t array_of(const Block& block, Space space, std::uintptr_t address);
-  /// Of `live_` or `named_`, the array that holds this address; kNoArray if none does.
+  /// The array in `live_` or `named_` that contains this address; kNoArray if there is none.
   std::size_t array_in(const std::map<std::uintptr_t, std::size_t>& ranges,
                        std::uintptr_t address) const;
   /// An array's name, and the element at this address; neither for kNoArray.
@@ -192,7 +193,7 @@ class State final : public inspect::Watcher {
   void trace_landing(Block& block, std::uintptr_t begin, std::size_t bytes);
   std::uint64_t touched_bytes(const Array& array);
 
-  /// Of a place, the innermost line that is not this library's.
+  /// The innermost line of a location that is outside of this library.
   struct Resolved {
     std::string file;
     unsigned line = 0;
@@ -202,10 +203,10 @@ class State final : public inspect::Watcher {
 
   static std::atomic<State*> active_;
 
-  /// What binutils call the library.
+  /// The name of the library for binutils.
   std::string file() const {
     if (!options_.library.empty()) return options_.library;
-    std::error_code none;  // where a program may open nothing, it has its lines from elsewhere
+    std::error_code none;  // if the program must not open files, lines come from another source
     return std::filesystem::read_symlink("/proc/self/exe", none).string();
   }
 
@@ -213,8 +214,8 @@ class State final : public inspect::Watcher {
   std::recursive_mutex mutex_;
   Variables variables_;
   std::uintptr_t library_begin_ = 0, library_end_ = 0;
-  /// Where the library's variables are, `__constant__` ones among them: from, to. What cannot be
-  /// written are constants of the program, which a compiler puts into instructions.
+  /// The address range of the library's variables, including `__constant__` variables. Read-only
+  /// data are constants of the program, which a compiler encodes in instructions.
   std::vector<std::pair<std::uintptr_t, std::uintptr_t>> variables_memory_;
   CallTree calls_;
   std::map<std::pair<std::string, std::pair<unsigned, unsigned>>, std::size_t> where_numbers_;
@@ -229,7 +230,7 @@ class State final : public inspect::Watcher {
   Shadow shadow_;
   std::vector<BlockInfo> blocks_;
   std::uint64_t clusters_ = 0;
-  /// Those of which not all blocks have joined.
+  /// Clusters that not all blocks have joined yet.
   std::map<const void*, std::shared_ptr<ClusterView>> begun_clusters_;
   std::uint64_t phase_ = 0;
   std::uint64_t launch_blocks_ = 0;

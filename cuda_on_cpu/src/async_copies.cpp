@@ -9,7 +9,8 @@ namespace cuda_on_cpu {
 
 namespace {
 
-/// Calls action(bytes) with a size that the compiler knows: it makes that an instruction or two.
+/// Calls action(bytes) with a size known at compile time, so that the copy takes one or two
+/// instructions.
 template <class Action>
 void with_known_size(std::size_t bytes, const Action& action) {
   switch (bytes) {
@@ -32,7 +33,7 @@ void AsyncCopies::land(std::size_t count) {
   const auto first = copies_.begin(), end = first + static_cast<std::ptrdiff_t>(count);
   for (auto copy = first; copy != end; ++copy) {
     const std::size_t read = std::size_t{copy->bytes} - copy->zero_filled;
-    // Not memcpy(): g++ knows that there are few bytes, and takes `rep movs`, which starts slowly.
+    // Not memcpy(): g++ would use `rep movs`, which has a long start-up time for few bytes.
     with_known_size(read, [&](auto size) { std::memmove(copy->to, copy->from, size); });
     if (copy->zero_filled != 0)
       std::memset(static_cast<unsigned char*>(copy->to) + read, 0, copy->zero_filled);

@@ -1,5 +1,5 @@
 /// @file
-/// @brief The asynchronous copies of one thread that have not landed yet.
+/// @brief The pending asynchronous copies of one thread.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@ namespace cuda_on_cpu {
 
 class AsyncCopies {
  public:
-  /// Fills the destination with NaN bytes until the copy lands.
+  /// Fills the destination with NaN bytes until the copy completes.
   void issue(void* to, const void* from, std::size_t bytes, std::size_t zero_filled);
   void commit() { ++batch_; }
-  /// Lands all copies of committed batches but the last `batches`.
+  /// Completes all copies of committed batches except the last `batches`.
   void wait_prior(std::size_t batches);
-  /// How many copies were issued so far.
+  /// The number of copies issued so far.
   std::uint64_t issued() const { return landed_ + copies_.size(); }
-  /// Lands the first `count` copies that were issued, but for those that have.
+  /// Completes the first `count` copies that were issued, except those that are already complete.
   void land_first(std::uint64_t count);
-  /// Forgets what has not landed: nobody waited for it.
+  /// Discards the pending copies, which no thread waited for.
   void clear();
 
  private:
@@ -30,12 +30,12 @@ class AsyncCopies {
     std::uint8_t zero_filled;
     std::uint64_t batch;
   };
-  /// Lands the oldest `count` copies.
+  /// Completes the oldest `count` copies.
   void land(std::size_t count);
 
   std::vector<Copy> copies_;  ///< oldest first
   std::uint64_t landed_ = 0;  ///< copies
-  std::uint64_t batch_ = 0;   ///< the one that is open
+  std::uint64_t batch_ = 0;   ///< the open batch
 };
 
 }  // namespace cuda_on_cpu

@@ -1,5 +1,5 @@
 /// @file
-/// @brief What a block's asynchronous instructions work on, and what of it is under way when the
+/// @brief The asynchronous state of a block, and the operations that are still pending when the
 /// block ends.
 #include <memory>
 
@@ -49,7 +49,7 @@ void BlockRunner::check_nothing_under_way() {
     if (barrier.has_stores()) {
       const AsyncStore& store = barrier.first_store();
       fail(cudaErrorLaunchFailure,
-           describe_block() + " ended without a wait for the numbers that thread " +
+           describe_block() + " ended without a wait for the data that thread " +
                std::to_string(store.thread) + " of block " + std::to_string(store.block) +
                " stored there at " + describe_site(store.site) + ".");
       return;

@@ -1,5 +1,5 @@
 /// @file
-/// @brief How a block fails, and the sentences that say why.
+/// @brief The failures of a block, and the sentences that describe them.
 #include <algorithm>
 #include <cstdio>
 
@@ -31,7 +31,7 @@ void BlockRunner::fail_at_other_barrier(const detail::Site& site) {
 
 void BlockRunner::fail_without_own_lane(const detail::Site& site) {
   fail_thread(cudaErrorLaunchFailure, "calls a warp function at " + describe_site(site) +
-                                          " with a mask that does not name its own lane.");
+                                          " with a mask that does not include its own lane.");
 }
 
 void BlockRunner::abandon_faulted_thread() {
@@ -80,7 +80,7 @@ std::string BlockRunner::describe_state(unsigned thread) const {
     case State::asleep: {
       const char* const what[] = {"waits at the mbarrier_wait at ",
                                   "waits at the named barrier at ",
-                                  "waits for its warpgroup's other threads at ",
+                                  "waits for the other threads of its warpgroup at ",
                                   "waits for all threads of its cluster at "};
       return who + what[static_cast<int>(t.sleep)] + describe_site(t.site);
     }
@@ -97,7 +97,7 @@ std::string BlockRunner::describe_fault(const Fiber& fiber) const {
   }
   char address[32];
   std::snprintf(address, sizeof address, "%p", fault_);
-  return std::string("touched address ") + address + ", which is no memory.";
+  return std::string("touched address ") + address + ", which is not mapped.";
 }
 
 std::string BlockRunner::describe_sleeper(unsigned thread) const {
@@ -113,7 +113,7 @@ std::string BlockRunner::describe_sleeper(unsigned thread) const {
       return describe_state(thread) + ", but " + describe_state(i) + ".";
     }
   }
-  return describe_state(thread) + " for ever.";
+  return describe_state(thread) + " forever.";
 }
 
 std::string BlockRunner::describe_stuck_cluster() {
@@ -122,14 +122,15 @@ std::string BlockRunner::describe_stuck_cluster() {
   for (unsigned rank = 0; rank < cluster_->size(); ++rank) {
     const BlockRunner& other = cluster_->block(rank);
     if (rank == cluster_rank_ || cluster_->has_ended(rank)) continue;
-    sentences += " Of the same cluster, block " + describe_index(launch_->index_of(other.block_)) +
+    sentences += " In the same cluster, block " + describe_index(launch_->index_of(other.block_)) +
                  ": " + other.describe_stuck_block();
   }
   return sentences;
 }
 
 std::string BlockRunner::describe_stuck_block() const {
-  // Who waits at an mbarrier may keep others from their barrier: it explains more.
+  // A thread that waits at an mbarrier may keep others from reaching their barrier: it is the
+  // better explanation.
   for (const Sleep what :
        {Sleep::mbarrier, Sleep::warpgroup, Sleep::named_barrier, Sleep::cluster_barrier}) {
     for (unsigned i = 0; i < threads_.size(); ++i) {
@@ -138,11 +139,13 @@ std::string BlockRunner::describe_stuck_block() const {
       }
     }
   }
-  // Some thread waits in vain; another one, in a different state, is the reason.
+  // A thread waits forever; another thread, in a different state, is the reason.
   unsigned waits = 0;
   while (threads_[waits].state == State::finished) ++waits;
   for (unsigned i = 0; i < threads_.size(); ++i) {
-    if (threads_[i].state == State::in_warp) waits = i;  // the narrower wait explains more
+    if (threads_[i].state == State::in_warp)
+      waits = i;  // the narrower wait is the better
+                  // explanation
   }
   const Warp& warp = warps_[waits / kLanes];
   const bool in_warp = threads_[waits].state == State::in_warp;
@@ -160,7 +163,7 @@ std::string BlockRunner::describe_stuck_block() const {
                                                              : ".");
     }
   }
-  return describe_state(waits) + " for ever.";
+  return describe_state(waits) + " forever.";
 }
 
 }  // namespace cuda_on_cpu

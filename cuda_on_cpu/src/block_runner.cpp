@@ -27,8 +27,8 @@ constinit thread_local std::uint64_t block_number = 0;
 
 namespace {
 
-/// BuiltinIndex has constant members, so that a kernel cannot assign them: a new one takes its
-/// place.
+/// BuiltinIndex has constant members, so that a kernel cannot assign them: a new object replaces
+/// the old one.
 void set(BuiltinIndex& index, const uint3& value) {
   std::construct_at(&index, BuiltinIndex{value.x, value.y, value.z});
 }
@@ -79,8 +79,8 @@ void BlockRunner::ReadyQueue::reset(unsigned threads) {
   choose_next();
   next_ = ready_.pop();
   Fiber* const fiber = threads_[next_].fiber;
-  // The stacks of a block do not fit into the fastest cache: the next one is fetched meanwhile, and
-  // the one after it is looked up.
+  // The stacks of a block do not fit into the L1 cache: the next one is prefetched, and the one
+  // after it is looked up.
   if (ready_.size() > 1) {
     if (const Fiber* const after = threads_[ready_.front()].fiber) after->prefetch();
     __builtin_prefetch(threads_[ready_.second()].fiber);
@@ -295,11 +295,11 @@ void BlockRunner::run_next_thread(Fiber& self) {
   ++finished_;
   progressed_ = true;
   if (current_ < async_copies_.size() && !copies_kept_) async_copies_[current_].clear();
-  // Lanes that waited for this one wait for it no more.
+  // Lanes that waited for this one no longer wait for it.
   Warp& warp = warps_[current_ / kLanes];
   warp.retire(lane());
   if (warp.has_pending()) complete_meetings(warp, current_ - lane(), warp.pending());
-  // Nor do others at the cluster's barrier.
+  // Nor do threads at the cluster's barrier.
   ClusterBarrier& barrier = cluster_barrier();
   if (failed()) return;
   if (thread.has_arrived && thread.cluster_phase == barrier.phase) --barrier.arrived;
@@ -341,7 +341,8 @@ int detail::block_barrier(BarrierKind kind, bool predicate, const Site& site) {
 }
 
 void BlockRunner::release_barrier() {
-  // Nobody can overwrite the result before all have read it: that takes another barrier.
+  // The result cannot be overwritten before all threads have read it, because that would require
+  // another barrier.
   barrier_result_ = static_cast<int>(predicates_);
   arrived_ = 0;
   ++interval_;
@@ -357,7 +358,7 @@ void BlockRunner::release_barrier() {
   warp.arrive(me, call);
   progressed_ = true;
   if (call.mask == 1u << me) {
-    warp.try_complete(me);  // alone: no need to suspend
+    warp.try_complete(me);  // single thread: no need to suspend
   } else {
     complete_meetings(warp, current_ - me, 1u << me);
     suspend(State::in_warp, site);
@@ -387,7 +388,7 @@ void BlockRunner::complete_meetings(Warp& warp, unsigned first_thread, unsigned 
       }
       continue;
     }
-    // The lanes keep to the order, and go on before other warps do: their stacks are still in the
+    // The lanes keep their order and continue before other warps: their stacks are still in the
     // cache.
     const bool backwards = launch_->settings.order == control::ThreadOrder::reverse;
     for (unsigned i = kLanes; i-- > 0;) {
@@ -406,7 +407,7 @@ void BlockRunner::sleep(Sleep what, const detail::Site& site) {
 }
 
 void BlockRunner::wake(std::vector<unsigned>& threads) {
-  // Mostly they have come in the order in which they go on.
+  // Usually they have arrived in the order in which they continue.
   if (launch_->settings.order == control::ThreadOrder::reverse) {
     if (!std::is_sorted(threads.begin(), threads.end(), std::greater<>()))
       std::sort(threads.begin(), threads.end(), std::greater<>());
@@ -434,7 +435,7 @@ void BlockRunner::cluster_arrive(bool releases, const detail::Site& site) {
   if (thread.has_arrived) {
     fail_thread(cudaErrorLaunchFailure, "arrives at the cluster's barrier at " +
                                             describe_site(site) +
-                                            " once more, without a wait in between.");
+                                            " twice, without a wait in between.");
   }
   thread.has_arrived = true;
   thread.cluster_phase = barrier.phase;

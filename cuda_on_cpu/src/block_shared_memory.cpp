@@ -1,5 +1,5 @@
 /// @file
-/// @brief A block's shared memory as instructions know it: by addresses of 18 bits.
+/// @brief A block's shared memory as seen by instructions: addresses of 18 bits.
 #include <cstdint>
 #include <cuda_on_cpu/static_shared.hpp>
 #include <functional>
@@ -12,8 +12,8 @@ namespace cuda_on_cpu {
 
 namespace {
 
-// Dynamic shared memory comes first, behind what the system reserves; static shared memory last.
-// Both keep their addresses modulo kSharedUnit, which swizzles depend on.
+// Dynamic shared memory comes first, after the part that the system reserves; static shared memory
+// is last. Both keep their addresses modulo kSharedUnit, which determine the swizzle.
 constexpr std::size_t kSharedUnit = 1024;
 constexpr std::size_t kDynamicAt = model::kSharedReserved;
 constexpr std::size_t kStaticAt = kDynamicAt + model::kMostSharedPerBlock + kSharedUnit;
@@ -25,7 +25,7 @@ std::size_t distance(const void* from, const void* to) {
                                   static_cast<const unsigned char*>(from));
 }
 
-/// Whether `size` bytes from `begin` on hold `bytes` from `pointer` on.
+/// Whether `size` bytes from `begin` on contain `bytes` bytes from `pointer` on.
 bool holds(const void* begin, std::size_t size, const void* pointer, std::size_t bytes) {
   const std::less_equal<> is_not_above;
   const auto* const first = static_cast<const unsigned char*>(pointer);

@@ -1,5 +1,5 @@
 /// @file
-/// @brief How a block waits for other blocks, and when that is a deadlock.
+/// @brief Waiting for other blocks, and the detection of deadlocks.
 #include <chrono>
 #include <thread>
 
@@ -10,7 +10,7 @@ namespace cuda_on_cpu {
 
 void BlockRunner::wait_for_other_blocks() {
   if (progressed_) {
-    // Perhaps it was a thread of this very block that the others wait for.
+    // The others may have waited for a thread of this block.
     stop_waiting();
   } else if (!is_waiting_) {
     is_waiting_ = true;
@@ -18,8 +18,9 @@ void BlockRunner::wait_for_other_blocks() {
     progress_seen_ = launch_->progress();
     waiting_since_ = std::chrono::steady_clock::now();
     if (!(cluster_ != nullptr ? cluster_->begin_waiting() : WorkerPool::instance().block_waits())) {
-      fail(cudaErrorLaunchFailure, describe_block() + ": " + describe_state(waiting_.front()) +
-                                       ", and so many blocks wait that no more can be started.");
+      fail(cudaErrorLaunchFailure,
+           describe_block() + ": " + describe_state(waiting_.front()) +
+               ", and so many blocks wait that no further block can be started.");
     }
   } else {
     let_time_pass();

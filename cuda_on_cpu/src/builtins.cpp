@@ -1,5 +1,5 @@
 /// @file
-/// @brief The functions that kernels call, handed to the runner of the calling OS thread.
+/// @brief The functions that kernels call; they are passed to the runner of the calling OS thread.
 #include <assert.h>
 #include <cuda_pipeline.h>
 

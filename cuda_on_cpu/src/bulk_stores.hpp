@@ -1,5 +1,5 @@
 /// @file
-/// @brief What TMA shall store for one thread, and has not read yet.
+/// @brief The pending TMA stores of one thread.
 #pragma once
 
 #include <cstddef>
@@ -11,13 +11,13 @@
 
 namespace cuda_on_cpu {
 
-/// Boxes on their way from shared memory to arrays. They are read when somebody waits for that:
-/// who overwrites one before, stores something else.
+/// Boxes that are being stored from shared memory to arrays. They are read when a thread waits for
+/// them: an earlier write to the box changes what is stored.
 class BulkStores {
  public:
   void issue(const TensorLoad& box) { stores_.push_back({box, group_}); }
   void commit() { ++group_; }
-  /// Stores all boxes of committed groups but the last `groups`.
+  /// Stores all boxes of committed groups except the last `groups`.
   void wait_prior(std::uint64_t groups) {
     std::size_t count = 0;
     for (; count < stores_.size() && stores_[count].group + groups < group_; ++count) {
@@ -28,7 +28,7 @@ class BulkStores {
     }
     stores_.erase(stores_.begin(), stores_.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  /// A store that nobody has waited for; null if there is none.
+  /// A store that no thread has waited for; null if there is none.
   const TensorLoad* unfinished() const { return stores_.empty() ? nullptr : &stores_.front().box; }
 
  private:
@@ -37,7 +37,7 @@ class BulkStores {
     std::uint64_t group;
   };
   std::vector<Store> stores_;  ///< oldest first
-  std::uint64_t group_ = 0;    ///< the one that is open
+  std::uint64_t group_ = 0;    ///< the open group
 };
 
 }  // namespace cuda_on_cpu

@@ -14,7 +14,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// An OS thread that runs one block after the other, of clusters that others have taken.
+/// An OS thread that runs one block after another, of clusters that other OS threads have taken.
 class Mate {
  public:
   Mate() : thread_(&Mate::serve, this) { thread_.detach(); }
@@ -29,7 +29,7 @@ class Mate {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return static_cast<bool>(work_); });
-      // Emptied before it runs: it makes this thread free for another one.
+      // Cleared before the block runs, so that this OS thread can be reused.
       const std::function<void()> work = std::exchange(work_, nullptr);
       lock.unlock();
       work();
@@ -43,7 +43,7 @@ class Mate {
   std::thread thread_;
 };
 
-/// Those that have nothing to do. Never destroyed: they sleep until the process ends.
+/// The idle OS threads. Never destroyed: they sleep until the process ends.
 class FreeMates {
  public:
   static FreeMates& instance() {

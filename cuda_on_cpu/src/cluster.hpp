@@ -1,5 +1,5 @@
 /// @file
-/// @brief The blocks of a cluster, which run at the same time.
+/// @brief The blocks of a cluster, which run concurrently.
 #pragma once
 
 #include <condition_variable>
@@ -14,25 +14,25 @@ namespace cuda_on_cpu {
 
 class BlockRunner;
 
-/// The barrier that all threads of a cluster meet at (`barrier.cluster`).
+/// The barrier of all threads of a cluster (`barrier.cluster`).
 struct ClusterBarrier {
-  unsigned arrived = 0;     ///< threads, at the present phase, that have not exited
-  std::uint64_t phase = 0;  ///< those before it are complete
+  unsigned arrived = 0;     ///< threads, in the current phase, that have not exited
+  std::uint64_t phase = 0;  ///< earlier phases are complete
   std::vector<std::vector<unsigned>> waiting;  ///< threads, by the ranks of their blocks
-  /// What watchers know a phase by: whoever is late for one may find the next one begun.
+  /// The identity of a phase for watchers: a late thread may find that the next phase has started.
   const void* object(std::uint64_t of_phase) const { return &objects_[of_phase % 2]; }
 
  private:
   char objects_[2] = {};
 };
 
-/// A cluster's blocks. Each runs on an OS thread of its own, and so has its own shared memory; but
-/// only one of them at a time has its turn. A block passes it on when none of its threads can go
-/// on. So nothing here, or in the blocks, is ever used by two at a time, and what happens is the
-/// same in each run.
+/// The blocks of a cluster. Each block has an OS thread and therefore its own shared memory, but
+/// only one of them runs at a time. A block yields when none of its threads can continue. The
+/// members of this class and of the blocks are therefore never accessed concurrently, and every run
+/// is deterministic.
 class Cluster {
  public:
-  /// Runs all blocks, the calling OS thread one of them. What goes wrong is reported to the launch.
+  /// Runs all blocks, one of them on the calling OS thread. Errors are reported to the launch.
   static void run(GridLaunch& launch, std::uint64_t index);
 
   unsigned size() const { return static_cast<unsigned>(blocks_.size()); }
@@ -40,18 +40,19 @@ class Cluster {
   bool has_ended(unsigned rank) const { return (alive_ >> rank & 1u) == 0; }
   ClusterBarrier& barrier() { return barrier_; }
 
-  // --- Called by the block whose turn it is
+  // --- Called by the running block
 
-  /// It has begun, and waits for all to have.
+  /// The block has started, and waits until all blocks have.
   void begun(unsigned rank);
-  /// Some thread of it can go on.
+  /// A thread of the block can continue.
   void goes_on() { idle_ = 0; }
-  /// None of its threads can go on, but perhaps look again: lets the other blocks run. False if
-  /// none of those can go on, either.
+  /// None of the block's threads can continue, except possibly by polling: lets the other blocks
+  /// run. False if none of those can continue, either.
   bool take_turns(unsigned rank, bool may_look_again);
-  /// It has ended.
+  /// The block has ended.
   void ended(unsigned rank);
-  /// It waits for blocks of other clusters, or no more. False if no other can be started meanwhile.
+  /// The block waits, or no longer waits, for blocks of other clusters. False if no other block can
+  /// be started meanwhile.
   bool begin_waiting();
   void end_waiting();
 
@@ -63,7 +64,7 @@ class Cluster {
 
   Cluster(GridLaunch& launch, std::uint64_t index);
   void run_block(unsigned rank);
-  /// Of the blocks that are not idle, the one to go on, in the order of the settings.
+  /// The next block to run among those that are not idle, in the order of the settings.
   unsigned next(unsigned rank);
   void hand_to(unsigned rank);
   void await_turn(unsigned rank);
@@ -75,7 +76,7 @@ class Cluster {
   Random random_;
   unsigned waiting_ = 0;  ///< blocks that wait for those of other clusters
   unsigned alive_;        ///< blocks that have not ended: a mask
-  unsigned idle_ = 0;     ///< those that could not go on, since some block did: a mask
+  unsigned idle_ = 0;     ///< blocks that could not continue since another block last did: a mask
 
   std::mutex mutex_;
   std::vector<std::condition_variable> changed_;  ///< by rank

@@ -14,8 +14,8 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// OS threads that can have a block each (WorkerPool's limit), and threads of blocks, two thirds of
-/// the stacks that there are (Fiber's).
+/// The number of OS threads that can have a block each (WorkerPool's limit), and of threads of
+/// blocks, two thirds of the available stacks (Fiber's).
 constexpr int kMostWaitingBlocks = 1000, kMostWaitingThreads = 16384;
 
 std::mutex settings_mutex;
@@ -75,7 +75,7 @@ void set_device_model(const DeviceModel& model) {
     s.model = &model;
     s.multiprocessors = model.multiprocessors;
   });
-  forget_function_attributes();  // another device: nothing was allowed there
+  forget_function_attributes();  // a new device: cudaFuncSetAttribute has not been called for it
 }
 
 void set_default_device_model() {

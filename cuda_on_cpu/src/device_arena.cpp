@@ -16,15 +16,16 @@ namespace cuda_on_cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kGuard = 1024;  ///< at least, on each side; keeps payloads aligned to 1 KiB
+constexpr std::size_t kGuard = 1024;  ///< the least size on each side; keeps allocations aligned to
+                                      ///< 1 KiB
 constexpr std::size_t kReserved = std::size_t{1} << 44;
 constexpr std::size_t kFreedRemembered = 4096;
 
 /// The guard pattern, as the byte at an address: 0x7FFA in every aligned pair, a NaN in every
-/// format, and neither byte is one that programs like to write.
+/// format, of bytes that programs rarely write.
 constexpr unsigned char guard_byte(std::uintptr_t address) { return address & 1u ? 0x7F : 0xFA; }
 
-/// The guard pattern at eight addresses, of which the first is even.
+/// The guard pattern at eight addresses, the first of which is even.
 constexpr std::uint64_t kGuardWord = 0x7FFA7FFA7FFA7FFAu;
 
 void fill_guard(std::uintptr_t begin, std::uintptr_t end) {
@@ -72,7 +73,7 @@ std::string describe_offset(const DeviceArena::Allocation& a, std::uintptr_t add
   return "byte " + std::to_string(address - a.payload) + " of " + describe_allocation(a);
 }
 
-/// The element of a map by extent that holds `address`, or null.
+/// The element of a map by extent that contains `address`, or null.
 const DeviceArena::Allocation* holding(const std::map<std::uintptr_t, DeviceArena::Allocation>& map,
                                        std::uintptr_t address) {
   auto next = map.upper_bound(address);
@@ -84,7 +85,7 @@ const DeviceArena::Allocation* holding(const std::map<std::uintptr_t, DeviceAren
 }  // namespace
 
 DeviceArena& DeviceArena::instance() {
-  // Never destroyed: device memory may be freed by the destructors of the program's own statics.
+  // Never destroyed: the destructors of the program's own statics may free device memory.
   static DeviceArena& arena = *new DeviceArena;
   return arena;
 }
@@ -122,7 +123,7 @@ void DeviceArena::keep_open_no_more() {
 }
 
 void DeviceArena::protect(int protection) const {
-  // Neighbouring allocations share one call.
+  // Adjacent allocations share one call.
   for (auto it = live_.begin(); it != live_.end();) {
     const std::uintptr_t begin = it->second.extent;
     std::uintptr_t end = begin;
@@ -154,8 +155,8 @@ void* DeviceArena::allocate(std::size_t bytes, unsigned char fill) {
   if (mprotect(reinterpret_cast<void*>(extent), extent_bytes, PROT_READ | PROT_WRITE) != 0) {
     return nullptr;
   }
-  // protect() is called around every launch and copy, and takes time for each page. Without huge
-  // pages, which are only a wish, a grid of a gigabyte would cost milliseconds each time.
+  // protect() is called around every launch and copy and takes time for each page. Without huge
+  // pages, which are only requested, a gigabyte would cost milliseconds each time.
   if (extent_bytes >= kHugePage) {
     madvise(reinterpret_cast<void*>(extent), extent_bytes, MADV_HUGEPAGE);
   }
@@ -177,9 +178,9 @@ void* DeviceArena::allocate(std::size_t bytes, unsigned char fill) {
 }
 
 void DeviceArena::free(const Allocation& allocation) {
-  const Allocation a = allocation;  // erase() below ends the original
+  const Allocation a = allocation;  // erase() below destroys the original
   sanitizer::unpoison(reinterpret_cast<void*>(a.extent), a.extent_bytes);
-  // A new mapping in its place gives the pages back and faults from now on.
+  // A new mapping at its address releases the pages, and accesses fault from then on.
   void* const extent = reinterpret_cast<void*>(a.extent);
   if (mmap(extent, a.extent_bytes, PROT_NONE,
            MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED) {
@@ -215,8 +216,7 @@ std::string DeviceArena::check_guards() {
 }
 
 std::string DeviceArena::check_guards(const Allocation& a) {
-  if (sanitizer::kAddress)
-    return {};  // the bands are poisoned: whoever touched one was reported then
+  if (sanitizer::kAddress) return {};  // the bands are poisoned, so an access was already reported
   const std::uintptr_t payload_end = a.payload + a.bytes;
   std::uintptr_t at = first_overwritten(a.extent, a.payload);
   if (at == a.payload) at = first_overwritten(payload_end, a.end());

@@ -1,5 +1,5 @@
 /// @file
-/// @brief Device memory: a range of addresses that can be touched only while a kernel or a copy
+/// @brief Device memory: a range of addresses that is accessible only while a kernel or a copy
 /// runs.
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace cuda_on_cpu {
 
-/// Hands out device memory with guard bands around each allocation.
+/// Allocates device memory with guard bands around each allocation.
 ///
-/// The range is reserved once and huge, so addresses are not given out again while there are fresh
-/// ones: what is freed is unmapped, and touching it faults. An allocation's pages are
+/// The range is reserved once and is very large, so addresses are not reused while fresh ones
+/// remain: freed memory is unmapped, and an access to it faults. An allocation's pages are
 ///
 ///     | guard band, 1 KiB | payload | guard band, 1 KiB and up to the end of the page |
 ///
 /// A guard band holds a 16-bit pattern that reads as NaN and differs from fresh memory and from the
-/// NaNs that arithmetic makes.
+/// NaNs of arithmetic operations.
 class DeviceArena {
  public:
   struct Allocation {
@@ -29,12 +29,12 @@ class DeviceArena {
     std::uintptr_t extent;  ///< start of its pages
     std::size_t extent_bytes;
     std::uint64_t number;  ///< counted from 1
-    /// What asynchronous copies may read: the payload, or a part of it.
+    /// The part that asynchronous copies may read: all of the allocation or a part of it.
     std::uintptr_t readable, readable_end;
     std::uintptr_t end() const { return extent + extent_bytes; }
   };
 
-  /// Holds the device's lock; everything but contains() and the describe functions requires one.
+  /// Holds the device's lock; everything except contains() and the describe functions requires one.
   class Lock {
    public:
     explicit Lock(DeviceArena& arena) : lock_(arena.mutex_) {}
@@ -42,7 +42,7 @@ class DeviceArena {
    private:
     std::lock_guard<std::mutex> lock_;
   };
-  /// A Lock that also lets this process touch device memory.
+  /// A Lock that also makes device memory accessible to this process.
   class Access {
    public:
     explicit Access(DeviceArena& arena);
@@ -57,7 +57,7 @@ class DeviceArena {
 
   static DeviceArena& instance();
 
-  /// Null if the limit or the machine's memory forbids it. Requires Access. `bytes` is not 0.
+  /// Null if the limit or the machine's memory does not suffice. Requires Access. `bytes` is not 0.
   void* allocate(std::size_t bytes, unsigned char fill);
   /// `allocation` must be alive. Requires Access.
   void free(const Allocation& allocation);
@@ -68,12 +68,12 @@ class DeviceArena {
   /// Live allocations by address.
   const std::map<std::uintptr_t, Allocation>& live() const { return live_; }
 
-  /// A sentence for each allocation whose guard bands were overwritten (its bands are restored),
-  /// else empty. Requires Access.
+  /// A sentence for each allocation whose guard bands were overwritten (the bands are restored),
+  /// otherwise empty. Requires Access.
   std::string check_guards();
   std::string check_guards(const Allocation& allocation);
 
-  /// From now on, memory stays open behind an Access, until keep_open_no_more() was called as
+  /// Device memory stays accessible after an Access until keep_open_no_more() has been called as
   /// often. Both require a Lock.
   void keep_open() { ++kept_open_; }
   void keep_open_no_more();
@@ -87,17 +87,17 @@ class DeviceArena {
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     return a >= begin_ && a < end_;
   }
-  /// Whether asynchronous copies may read the bytes from an address on: they lie in one live
-  /// allocation, in its readable part. Requires Access, which a launch has while its threads run.
+  /// Whether asynchronous copies may read these bytes: they are in one live allocation, in its
+  /// readable part. Requires Access, which a launch has while its threads run.
   bool is_readable(const void* address, std::size_t bytes) const {
     const Allocation* const found = find(address);
     const auto a = reinterpret_cast<std::uintptr_t>(address);
     return found != nullptr && a >= found->readable && a + bytes <= found->readable_end;
   }
-  /// Of the live allocation with this address, that part is readable from now on. Elsewhere it does
-  /// nothing. Requires a Lock.
+  /// Sets the readable part of the live allocation with this address. For other addresses it has no
+  /// effect. Requires a Lock.
   void set_readable(const void* address, std::size_t bytes);
-  /// "byte 12 of device allocation 3 (1024 bytes)" and the like, for any address in the range.
+  /// "byte 12 of device allocation 3 (1024 bytes)" and similar, for any address in the range.
   std::string describe(const void* address) const;
 
  private:
@@ -112,14 +112,15 @@ class DeviceArena {
   std::mutex mutex_;
   std::uintptr_t begin_ = 0;
   std::uintptr_t end_ = 0;
-  std::uintptr_t next_ = 0;  ///< where the search for free addresses goes on
+  std::uintptr_t next_ = 0;  ///< where the search for free addresses continues
   std::size_t limit_ = 0;
   std::size_t used_ = 0;
   std::uint64_t count_ = 0;
-  bool open_ = false;  ///< whether live pages can be touched
+  bool open_ = false;  ///< whether live pages are accessible
   int kept_open_ = 0;
   std::map<std::uintptr_t, Allocation> live_;   ///< by extent
-  std::map<std::uintptr_t, Allocation> freed_;  ///< by extent, the latest ones, for reports only
+  std::map<std::uintptr_t, Allocation> freed_;  ///< by extent, the most recent ones, for reports
+                                                ///< only
 };
 
 }  // namespace cuda_on_cpu

@@ -24,7 +24,7 @@ struct HostMemory {
   cudaMemoryType type;  ///< host (pinned) or managed
 };
 
-/// Pinned and managed memory by its address. Guarded by the arena's lock.
+/// Pinned and managed memory by its address, protected by the arena's lock.
 std::map<std::uintptr_t, HostMemory>& host_memory() {
   static std::map<std::uintptr_t, HostMemory> blocks;
   return blocks;
@@ -39,8 +39,8 @@ cudaMemoryType type_of(const DeviceArena& arena, const void* pointer) {
   return address - begin < block.bytes ? block.type : cudaMemoryTypeUnregistered;
 }
 
-/// Why `bytes` bytes at `pointer` cannot be copied or set, for a pointer into the arena; else
-/// empty.
+/// The reason why `bytes` bytes at `pointer` cannot be copied or set, for a pointer into the arena;
+/// otherwise empty.
 std::string check_range(const DeviceArena& arena, const void* pointer, std::size_t bytes) {
   if (!arena.contains(pointer)) return {};
   const Allocation* const a = arena.find(pointer);
@@ -57,7 +57,7 @@ const char* name(cudaMemcpyKind kind) {
   return kNames[kind];
 }
 
-/// Why a copy of this kind between these pointers is wrong, else empty.
+/// The reason why a copy of this kind between these pointers is invalid, otherwise empty.
 std::string check_direction(const DeviceArena& arena, const void* to, const void* from,
                             cudaMemcpyKind kind) {
   if (kind == cudaMemcpyDefault) return {};
@@ -67,7 +67,7 @@ std::string check_direction(const DeviceArena& arena, const void* to, const void
     const cudaMemoryType type = type_of(arena, pointer);
     if (type == cudaMemoryTypeManaged || (type == cudaMemoryTypeDevice) == device) return {};
     return std::string("with ") + name(kind) + " the " + role + " must be " +
-           (device ? "device" : "host") + " memory, which it is not";
+           (device ? "device" : "host") + " memory, but it is not";
   };
   std::string wrong = check("destination", to, to_device);
   return wrong.empty() ? check("source", from, from_device) : wrong;
@@ -77,7 +77,7 @@ std::string check_direction(const DeviceArena& arena, const void* to, const void
 struct Rows {
   std::size_t width;
   std::size_t height = 1;
-  /// Bytes from the first to behind the last.
+  /// Bytes from the first to one past the last.
   std::size_t span(std::size_t pitch) const { return pitch * (height - 1) + width; }
 };
 
@@ -115,7 +115,7 @@ cudaError_t set(void* pointer, std::size_t pitch, int byte, Rows rows) {
   const DeviceArena::Access access(arena);
   if (type_of(arena, pointer) == cudaMemoryTypeUnregistered) {
     return remember(cudaErrorInvalidValue,
-                    "cudaMemset is refused: the pointer is not to memory from CUDA.");
+                    "cudaMemset is refused: the pointer is not device, pinned or managed memory.");
   }
   if (const std::string wrong = check_range(arena, pointer, rows.span(pitch)); !wrong.empty()) {
     return remember(cudaErrorInvalidValue, "cudaMemset is refused: " + wrong + ".");
@@ -145,8 +145,8 @@ cudaError_t free_host(void* pointer, cudaMemoryType type) {
   const auto found = host_memory().find(reinterpret_cast<std::uintptr_t>(pointer));
   if (found == host_memory().end() || found->second.type != type) {
     return remember(cudaErrorInvalidValue,
-                    "A free is refused: the pointer is not one that was allocated so, or has been "
-                    "freed.");
+                    "A free is refused: the pointer was not allocated by the corresponding "
+                    "function, or has already been freed.");
   }
   host_memory().erase(found);
   ::operator delete(pointer, std::align_val_t{kHostAlignment});
@@ -281,7 +281,8 @@ cudaError_t detail::copy_to_symbol(const void* symbol, std::size_t symbol_bytes,
     return remember(cudaErrorInvalidValue, "cudaMemcpyToSymbol is refused: the symbol has " +
                                                std::to_string(symbol_bytes) + " bytes.");
   }
-  // The symbol is an ordinary variable here, which only this function may take for device memory.
+  // In the emulator the symbol is an ordinary variable, which only this function accepts as device
+  // memory.
   unsigned char* const to = static_cast<unsigned char*>(const_cast<void*>(symbol)) + offset;
   return copy(to, bytes, from, bytes, {bytes},
               kind == cudaMemcpyDeviceToDevice ? cudaMemcpyDeviceToHost : cudaMemcpyDefault);

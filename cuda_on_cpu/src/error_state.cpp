@@ -6,7 +6,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// CUDA keeps the last error for each host thread.
+/// CUDA keeps the last error per host thread.
 thread_local cudaError_t last_error = cudaSuccess;
 
 struct Shared {

@@ -1,5 +1,5 @@
 /// @file
-/// @brief Where errors are kept between the call that found them and the call that asks.
+/// @brief Keeps errors between the call that detects them and the call that returns them.
 #pragma once
 
 #include <cuda_on_cpu/errors.hpp>
@@ -7,13 +7,13 @@
 
 namespace cuda_on_cpu {
 
-/// Remembers `error` as this host thread's last one, unless it is success, and returns it.
+/// Records `error` as this host thread's last error, unless it is cudaSuccess, and returns it.
 cudaError_t remember(cudaError_t error);
-/// As above, with the sentences that last_report() will show.
+/// As above, with the sentences for last_report().
 cudaError_t remember(cudaError_t error, std::string report);
-/// As above for what went wrong inside a kernel: the next synchronizing call returns it too.
+/// As above for an error inside a kernel: the next synchronizing call returns it, too.
 cudaError_t remember_kernel_error(cudaError_t error, std::string report);
-/// The kernel error that no synchronizing call has returned yet; forgets it.
+/// Returns and clears the kernel error that no synchronizing call has returned yet.
 cudaError_t take_kernel_error();
 
 std::string last_report();

@@ -13,18 +13,17 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// Were all stacks to start at the same offset in a page, their live ends would share few cache
-/// sets.
+/// If all stacks started at the same offset in a page, their live ends would share few cache sets.
 constexpr std::size_t kColors = 32;
 constexpr std::size_t kColorBytes = 128;
 
-/// A guard page costs two mappings, of which Linux allows a process 65530. Where stacks had them
-/// all, nothing else could be allocated, and no library opened: so later ones go without a guard,
-/// and without a mapping of their own.
+/// A guard page costs two mappings, and Linux allows a process 65530. If stacks used all of them,
+/// no memory could be allocated and no library opened. Therefore later stacks have no guard page
+/// and no mapping of their own.
 constexpr int kMostGuards = 24 * 1024;
-std::atomic<int> guard_count{0};  ///< of stacks that are there
+std::atomic<int> guard_count{0};  ///< number of existing stacks
 
-/// How many bytes the next stack leaves unused at its top.
+/// The bytes that the next stack leaves unused at its top.
 std::size_t next_color() {
   static std::atomic<std::size_t> count{0};
   return count.fetch_add(1, std::memory_order_relaxed) % kColors * kColorBytes;
@@ -48,7 +47,7 @@ Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
   const std::size_t color = next_color();
   unsigned char* const end = stack_ + kStackBytes - color;
 #if defined(__x86_64__)
-  // A function finds the address to return to there. There is none.
+  // The position of a function's return address. There is none.
   void** const top = reinterpret_cast<void**>(end) - 1;
   *top = nullptr;
   left_at_ = top;
@@ -62,8 +61,8 @@ Fiber::Fiber(Body body, void* argument) : body_(body), argument_(argument) {
 }
 
 Fiber::~Fiber() {
-  // Only what was in use: the sanitizer's notes on a whole stack are 16 pages, which have no memory
-  // yet.
+  // Only the part that was in use: the sanitizer's shadow of a whole stack is 16 pages, which are
+  // not yet allocated.
   if constexpr (sanitizer::kAddress) {
     const std::size_t used = depth();
     sanitizer::unpoison(stack_ + kStackBytes - used, used);
@@ -75,7 +74,7 @@ Fiber::~Fiber() {
 void* Fiber::top() const { return stack_ + kStackBytes; }
 
 std::size_t Fiber::depth() const {
-  // Linux gives a page memory when it is touched for the first time.
+  // Linux allocates a page when it is accessed for the first time.
   unsigned char has_memory[kStackBytes / kPage] = {};
   if (mincore(stack_, kStackBytes, has_memory) != 0) return 0;
   std::size_t untouched = 0;

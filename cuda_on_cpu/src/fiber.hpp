@@ -1,5 +1,5 @@
 /// @file
-/// @brief Stacks of their own, and the switch from one to another.
+/// @brief Fibers: separate stacks, and the switch between them.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace cuda_on_cpu {
 
-/// Code that can be left and gone back to: a fiber, or what runs on the OS thread's own stack.
+/// Code that can be suspended and resumed: a fiber, or the code on the OS thread's own stack.
 /// Belongs to one OS thread.
 class Context {
  public:
@@ -20,13 +20,13 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  /// From inside: goes on in `to`. Returns when some context switches to this one: at once if `to`
-  /// is this one.
+  /// Called from inside: continues in `to`. Returns when a context switches back to this one; at
+  /// once if `to` is this one.
   void switch_to(Context& to);
-  /// From inside: goes on in `to`, never to come back.
+  /// Called from inside: continues in `to` and never returns.
   [[noreturn]] void leave_for(Context& to);
 
-  /// Begins to fetch the frames on top of the stack, which this context has left, into the cache.
+  /// Prefetches the frames on top of the stack that this context has left.
   void prefetch() const {
     const char* const top = static_cast<const char*>(left_at_);
     for (std::ptrdiff_t line = 0; line < kLinesFetched; ++line)
@@ -34,52 +34,52 @@ class Context {
   }
 
  protected:
-  /// Leaves the stack in use, which is this context's, for that of `to`; returns when some context
-  /// switches back: that one.
+  /// Switches from this context's stack, which is in use, to that of `to`; returns the context that
+  /// switches back.
   Context& exchange(Context& to);
-  /// To be called first on arriving in this context.
+  /// Must be called first after arriving in this context.
   void arrive(Context& from) { sanitizer::finish_switch(shadow_, &from.bottom_, &from.size_); }
 
   static constexpr int kCacheLine = 64;    ///< bytes
-  static constexpr int kLinesFetched = 8;  ///< more gains nothing
+  static constexpr int kLinesFetched = 8;  ///< a larger value brings no improvement
 
   // While the stack is not in use:
-  void* left_at_ = nullptr;  ///< its end
+  void* left_at_ = nullptr;  ///< its stack pointer
 #if defined(__x86_64__)
   void* frame_ = nullptr;       ///< the frame pointer
-  void* goes_on_at_ = nullptr;  ///< where to go on
+  void* goes_on_at_ = nullptr;  ///< where to continue
 #endif
-  // AddressSanitizer's picture of the stack.
+  // AddressSanitizer's shadow stack.
   void* shadow_ = nullptr;
   const void* bottom_ = nullptr;
   std::size_t size_ = 0;
 };
 
 /// Runs `body(argument, *this)` on its own stack, from the first switch to it on. The body must not
-/// return, but leave.
+/// return, but must call leave().
 ///
-/// The page below the stack cannot be touched, so an overflow faults rather than corrupts a
-/// neighbour: of as many stacks as leave room for a process' other mappings.
+/// The page below the stack is not accessible, so that an overflow faults instead of corrupting a
+/// neighbour. This holds for as many stacks as the limit on mappings allows.
 class Fiber : public Context {
  public:
   using Body = void (*)(void* argument, Fiber& self);
 
   Fiber(Body body, void* argument);
-  /// The fiber must not be running. Frames still on its stack are dropped.
+  /// The fiber must not be running. Frames that remain on its stack are dropped.
   ~Fiber();
 
-  /// Whether `address` lies in the page below the stack.
+  /// Whether `address` is in the page below the stack.
   bool guards(const void* address) const;
-  /// The highest address of the stack, where it starts.
+  /// The highest address of the stack, its start.
   void* top() const;
-  /// Bytes from there to the end of the lowest page that was ever touched.
+  /// Bytes from there to the end of the lowest page that was ever accessed.
   std::size_t depth() const;
 
  private:
   /// Sanitizers' redzones make frames several times larger.
   static constexpr std::size_t kStackBytes = sanitizer::kAddress ? 512 * 1024 : 128 * 1024;
 
-  /// Where a fiber begins: what was in use before was `from`'s stack.
+  /// Entry point of a fiber: `from` is the context whose stack was in use before.
   [[noreturn]] static void enter(Context* from, Context* self);
 #if !defined(__x86_64__)
   [[noreturn]] static void enter_by_boost(boost::context::detail::transfer_t transfer);
@@ -88,16 +88,16 @@ class Fiber : public Context {
   Body body_;
   void* argument_;
   unsigned char* stack_;  ///< its lowest address; the page below guards it
-  bool is_guarded_;       ///< whether that page cannot be touched
+  bool is_guarded_;       ///< whether that page is inaccessible
 };
 
-// The CPU predicts a return from where the last call was made, and wrongly if that was on another
-// stack: so a switch should be inlined into as few frames as can be.
+// The CPU predicts the return address from the last call, which is wrong if that was on another
+// stack. A switch should therefore be inlined into as few frames as possible.
 
 #if defined(__x86_64__)
 
-// Less than a function of Boost's does: no call, nothing is saved that the compiler has no use for,
-// and the modes of floating-point arithmetic, which kernels do not change, stay as they are.
+// Faster than Boost's function: there is no call, only the live registers are saved by the
+// compiler, and the floating-point control state, which kernels do not change, is not saved.
 [[gnu::always_inline]] inline Context& Context::exchange(Context& to) {
   Context *before = this, *after = &to;  // in the registers of a function's first two parameters
   asm volatile(
@@ -121,7 +121,8 @@ class Fiber : public Context {
 #else
 
 [[gnu::always_inline]] inline Context& Context::exchange(Context& to) {
-  // Where this context was left is known only afterwards: the one that goes on notes it.
+  // The position where this context was left is known only afterwards: the context that continues
+  // records it.
   Context* both[] = {this, &to};
   const auto transfer = boost::context::detail::jump_fcontext(to.left_at_, both);
   Context& from = **static_cast<Context**>(transfer.data);

@@ -15,7 +15,7 @@ namespace {
 
 std::mutex mutex;
 
-/// What cudaFuncSetAttribute allowed.
+/// The limits set by cudaFuncSetAttribute.
 std::map<const void*, std::size_t>& limits() {
   static std::map<const void*, std::size_t> by_function;
   return by_function;
@@ -38,7 +38,7 @@ std::size_t declared_shared(const void* function) {
   const std::lock_guard lock(mutex);
   static std::map<const void*, std::size_t> by_function;
   const auto [found, is_new] = by_function.try_emplace(function, 0);
-  if (is_new) {  // of every device alike
+  if (is_new) {  // the same for every device
     found->second =
         std::min(static_shared_bytes(function), control::device_model().shared_per_block);
   }
@@ -62,7 +62,7 @@ cudaError_t detail::set_function_attribute(const void* function, cudaFuncAttribu
     return remember(cudaErrorInvalidValue);
   }
   const std::lock_guard lock(mutex);
-  // A smaller value does not take away what every kernel may use: see max_dynamic_shared().
+  // A smaller value does not lower the default limit: see max_dynamic_shared().
   limits()[function] = static_cast<std::size_t>(value);
   return cudaSuccess;
 }

@@ -10,14 +10,14 @@ namespace {
 
 using control::ThreadOrder;
 
-/// A step coprime to `clusters`, so that walking by it visits every cluster once; not 1 if there is
+/// A step coprime to `clusters`, so that repeated steps visit every cluster once; not 1 if there is
 /// another.
 std::uint64_t shuffling_stride(std::uint64_t clusters, std::uint64_t seed) {
   if (clusters < 3) return 1;
-  // Below 2^31, or the product in take_cluster() could overflow for the largest grids.
+  // Below 2^31; otherwise the product in take_cluster() could overflow for the largest grids.
   const std::uint64_t limit = std::min<std::uint64_t>(clusters, 0x7fffffffu);
   std::uint64_t stride = 2 + Random(seed).next() % (limit - 2);
-  while (std::gcd(stride, clusters) != 1) ++stride;  // ends at clusters - 1 at the latest
+  while (std::gcd(stride, clusters) != 1) ++stride;  // terminates at clusters - 1 at the latest
   return stride;
 }
 

@@ -1,5 +1,5 @@
 /// @file
-/// @brief One launch: what all the OS threads that run its blocks share.
+/// @brief One launch: the state that all OS threads share that run its blocks.
 #pragma once
 
 #include <algorithm>
@@ -29,12 +29,12 @@ class GridLaunch {
   const std::uint64_t blocks;
   const bool cooperative;
   const dim3 cluster;             ///< blocks of a cluster along x, y, z
-  const unsigned cluster_blocks;  ///< of a cluster; 1 if there are none
+  const unsigned cluster_blocks;  ///< of a cluster; 1 without clusters
   const std::uint64_t clusters;
 
-  /// Takes a cluster that nobody has taken; false if there is none left or the launch has failed.
+  /// Takes a cluster that no OS thread has taken; false if there is none or the launch has failed.
   bool take_cluster(std::uint64_t* index);
-  /// The linear index of a cluster's block.
+  /// The linear index of a block of the cluster.
   std::uint64_t block_of(std::uint64_t cluster_index, unsigned rank) const;
   /// blockIdx of a block with this linear index.
   uint3 index_of(std::uint64_t block_index) const {
@@ -42,11 +42,11 @@ class GridLaunch {
             static_cast<unsigned>(block_index / grid.x % grid.y),
             static_cast<unsigned>(block_index / grid.x / grid.y)};
   }
-  /// How many blocks have begun.
+  /// The number of blocks that have started.
   std::uint64_t begun() const {
     return std::min(next_.load(std::memory_order_relaxed), clusters) * cluster_blocks;
   }
-  /// Whether there is no cluster left to take.
+  /// Whether all clusters have been taken.
   bool exhausted() const { return failed() || next_.load(std::memory_order_relaxed) >= clusters; }
 
   /// The first failure is kept; no block is started after it.
@@ -55,18 +55,18 @@ class GridLaunch {
   cudaError_t error() const { return error_; }
   const std::string& report() const { return report_; }
 
-  /// Counts whatever may let a waiting block go on.
+  /// Counts events that may let a waiting block continue.
   void note_progress() { progress_.fetch_add(1, std::memory_order_relaxed); }
   std::uint64_t progress() const { return progress_.load(std::memory_order_relaxed); }
 
-  /// How often all blocks have arrived at the grid's barrier.
+  /// The number of times that all blocks have arrived at the grid's barrier.
   std::uint64_t barrier_round() const { return barrier_round_.load(std::memory_order_acquire); }
-  /// True for the last block to arrive, which starts the next round.
+  /// True for the last block to arrive, which starts the next phase.
   bool block_arrives();
 
  private:
   const WatchdogClock::time_point launched_ = WatchdogClock::now();
-  const std::uint64_t stride_;  ///< of the walk over the clusters when they are shuffled
+  const std::uint64_t stride_;  ///< step of the shuffled order of the clusters
   std::atomic<std::uint64_t> next_{0};
   std::atomic<std::uint64_t> progress_{0};
   std::atomic<std::uint64_t> blocks_arrived_{0};

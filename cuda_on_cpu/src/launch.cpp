@@ -18,7 +18,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// Why a launch is refused; `error` is cudaSuccess if it is not.
+/// The reason why a launch is refused; `error` is cudaSuccess if it is not.
 struct Refusal {
   cudaError_t error = cudaSuccess;
   std::string why;
@@ -51,7 +51,7 @@ Refusal check_shape(const dim3& grid, const dim3& block) {
 }
 
 Refusal check_shared(std::size_t bytes, const void* function) {
-  // What a kernel declares is asked for only where it matters: that takes milliseconds.
+  // The declared shared memory is determined only if it matters, because that takes milliseconds.
   if (bytes + largest_static_shared() <= control::device_model().shared_per_block ||
       bytes <= allowed_dynamic_shared(function)) {
     return {};
@@ -79,7 +79,7 @@ Refusal check_cluster(const dim3& grid, const Size& cluster) {
     const std::string name(1, static_cast<char>('x' + axis));
     if (size[axis] == 0 || blocks[axis] % size[axis] != 0) {
       return {cudaErrorInvalidClusterSize, "gridDim." + name + ", " + std::to_string(blocks[axis]) +
-                                               ", is no multiple of the cluster's, " +
+                                               ", is not a multiple of the cluster's, " +
                                                std::to_string(size[axis])};
     }
     product *= size[axis];

@@ -11,7 +11,7 @@ Mbarrier::Mbarrier(std::uint64_t* object, unsigned arrivals, const detail::Site&
   touch();
 }
 
-/// Makes the object's bytes look different, so that nobody takes them for something else.
+/// Overwrites the object's bytes with a recognisable pattern.
 void Mbarrier::touch() {
   image_ = image_ * 6364136223846793005u + 1442695040888963407u;
   *object_ = image_;

@@ -1,5 +1,5 @@
 /// @file
-/// @brief The `mbarrier` objects of one block, and the loads and copies that report to them.
+/// @brief The `mbarrier` objects of one block, and the loads and copies that arrive at them.
 #pragma once
 
 #include <array>
@@ -14,35 +14,35 @@
 
 namespace cuda_on_cpu {
 
-/// Four numbers on their way to the shared memory of a block of the cluster (`st.async`).
+/// Four floats that are being stored to the shared memory of a block of the cluster (`st.async`).
 struct AsyncStore {
   unsigned char* to;
   std::array<unsigned char, 16> bytes;
   detail::Site site;        ///< where it was issued
-  std::uint64_t block = 0;  ///< by whom: index in the grid, and in the block
+  std::uint64_t block = 0;  ///< the issuing thread: index in the grid, and in the block
   unsigned thread = 0;
 };
 
-/// A barrier's phase is complete when as many threads have arrived as it was initialized for, and
-/// as many bytes have been copied as they said to expect.
+/// A phase is complete when the expected number of threads has arrived and the expected number of
+/// bytes has been copied.
 ///
-/// Loads land as late as they may: when a phase that somebody waits for lacks nothing but their
-/// bytes. So do the asynchronous copies of threads that let these arrive in their place, and the
-/// stores of other blocks, which count for the phase that they are issued in.
+/// Loads complete as late as possible: when a thread waits for a phase that lacks only their bytes.
+/// The same holds for asynchronous copies that arrive in place of their threads, and for stores of
+/// other blocks, which count for the phase in which they are issued.
 class Mbarrier {
  public:
   Mbarrier(std::uint64_t* object, unsigned arrivals, const detail::Site& site);
 
   std::uint64_t* object() const { return object_; }
   const detail::Site& site() const { return site_; }  ///< where it was initialized
-  /// Whether the object in shared memory still holds what was stored there last.
+  /// Whether the object in shared memory is unmodified since the last operation.
   bool is_intact() const { return *object_ == image_; }
-  /// Whether the phase before the present one had this parity: then who waits for it may go on.
+  /// Whether the phase before the current one had this parity: then a waiting thread continues.
   bool has_passed(unsigned parity) const { return (phase_ & 1) != parity; }
 
   bool may_arrive() const { return lacking() > 0; }
   void arrive();
-  /// An arrival when all copies that a thread has issued so far have landed.
+  /// An arrival when all copies that a thread has issued so far are complete.
   void arrive_with(AsyncCopies& copies);
   bool has_copies() const { return !copies_.empty(); }
   bool may_expect(std::int64_t bytes) const { return bytes >= 0 && expected_ + bytes < kMaxBytes; }
@@ -56,11 +56,11 @@ class Mbarrier {
 
   std::vector<unsigned>& waiting() { return waiting_; }  ///< threads
   const std::vector<unsigned>& waiting() const { return waiting_; }
-  /// Completes the phase if nothing is missing, or if only loads are and `wanted` says that
-  /// somebody waits for them. Then true.
+  /// Completes the phase if nothing is missing, or if only loads are missing and `wanted` says that
+  /// a thread waits for them. Returns whether the phase was completed.
   bool try_complete(bool wanted);
-  /// Whether loads bring more bytes than the phase expects, at no boundary between them, or stores
-  /// do. That cannot end well.
+  /// Whether loads, or stores, transfer more bytes than the phase expects, without a boundary
+  /// between them at the expected number. The phase can then never complete.
   bool is_overrun() const {
     return lacking() == 0 && (expected_ > 0 || has_stores()) && loads_needed() == kTooMany;
   }
@@ -74,14 +74,14 @@ class Mbarrier {
   std::int64_t stored_bytes() const {
     return static_cast<std::int64_t>(stores_.size() * sizeof AsyncStore::bytes);
   }
-  /// How many of the first loads bring, with all stores, just the expected bytes, or whether these
-  /// are too many or too few.
+  /// The number of leading loads that, together with all stores, transfer exactly the expected
+  /// bytes; or that there are too many or too few bytes.
   int loads_needed() const;
-  /// Arrivals that nobody has promised.
+  /// The arrivals of the phase that are missing and not promised by copies.
   std::size_t lacking() const { return pending_ - copies_.size(); }
   void touch();
 
-  /// An arrival to come: of the first `count` copies of a thread.
+  /// A future arrival: after the first `count` copies of a thread.
   struct Copies {
     AsyncCopies* of;
     std::uint64_t count;

@@ -20,10 +20,10 @@ namespace {
 struct sigaction previous_segv;
 struct sigaction previous_bus;
 
-/// Makes the interrupted code continue in `function`, on an empty stack that ends at `stack_top`.
+/// Resumes the interrupted code in `function`, on an empty stack that ends at `stack_top`.
 bool continue_in(void* interrupted, void (*function)(), void* stack_top) {
   auto& context = static_cast<ucontext_t*>(interrupted)->uc_mcontext;
-  // As after a call: the return address, which is never used, breaks the alignment to 16 by 8.
+  // As after a call: the return address, which is never used, misaligns the stack by 8 modulo 16.
   const auto stack = reinterpret_cast<std::uintptr_t>(stack_top) - 64;
 #if defined(__x86_64__)
   context.gregs[REG_RIP] = reinterpret_cast<greg_t>(function);
@@ -48,14 +48,14 @@ void pass_on(const struct sigaction& previous, int signal, siginfo_t* info, void
   if (previous.sa_flags & SA_SIGINFO) {
     previous.sa_sigaction(signal, info, context);
   } else if (previous.sa_handler == SIG_DFL || previous.sa_handler == SIG_IGN) {
-    sigaction(signal, &previous, nullptr);  // the access is repeated, now without us
+    sigaction(signal, &previous, nullptr);  // the access is repeated, now without this handler
   } else {
     previous.sa_handler(signal);
   }
 }
 
-// A fault is synchronous: the code at fault is the program's own, so allocating a string here is no
-// worse than that code doing so. Faults inside malloc itself are beyond help anyway.
+// A fault is synchronous: it was raised by the program's own code, so allocating a string here is
+// no worse than an allocation by that code. Faults inside malloc itself cannot be handled.
 void on_fault(int signal, siginfo_t* info, void* context) {
   BlockRunner* const runner = BlockRunner::of_running_kernel();
   const DeviceArena& arena = DeviceArena::instance();
@@ -73,7 +73,7 @@ void on_fault(int signal, siginfo_t* info, void* context) {
   pass_on(signal == SIGSEGV ? previous_segv : previous_bus, signal, info, context);
 }
 
-/// A signal stack for as long as its thread lives.
+/// A signal stack with the lifetime of its thread.
 class SignalStack {
  public:
   SignalStack() {

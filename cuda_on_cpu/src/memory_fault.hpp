@@ -1,14 +1,16 @@
 /// @file
-/// @brief What happens when the program touches memory that it may not touch.
+/// @brief Handles accesses to memory that the program must not access.
 #pragma once
 
 namespace cuda_on_cpu {
 
-/// From now on a fault in a kernel becomes that launch's error, and host code that touches device
-/// memory ends the process with a sentence. Other faults go to the handler that was there before.
+/// Installs the handler: a fault in a kernel becomes an error of the launch, and host code that
+/// accesses device memory ends the process with a message. Other faults are passed to the previous
+/// handler.
 void install_memory_fault_handler();
 
-/// Gives the calling OS thread a stack for the handler, since the one at fault may be exhausted.
+/// Gives the calling OS thread a stack for the handler, because the faulting stack may be
+/// exhausted.
 void prepare_thread_for_memory_faults();
 
 }  // namespace cuda_on_cpu

@@ -1,6 +1,6 @@
 /// @file
-/// @brief The device that this library presents: what all models of GPUs have in common, and what
-/// follows from the model (cuda_on_cpu/device_models.hpp).
+/// @brief The device that this library presents: common properties of all GPU models, and
+/// properties derived from the model (cuda_on_cpu/device_models.hpp).
 #pragma once
 
 #include <cstddef>
@@ -13,9 +13,9 @@ inline constexpr int kWarp = 32;
 inline constexpr unsigned kThreadsPerBlock = 1024;
 inline constexpr unsigned kBlockDim[3] = {1024, 1024, 64};
 inline constexpr unsigned kGridDim[3] = {2147483647, 65535, 65535};
-inline constexpr std::size_t kClusterBlocks = 8;      ///< of any GPU that has clusters
-inline constexpr std::size_t kSharedReserved = 1024;  ///< where a block's own shared memory begins
-/// The most that a block has on any model: there is room for so much.
+inline constexpr std::size_t kClusterBlocks = 8;      ///< of every GPU with clusters
+inline constexpr std::size_t kSharedReserved = 1024;  ///< where a block's own shared memory starts
+/// The most shared memory per block of any model; buffers have this size.
 inline constexpr std::size_t kMostSharedPerBlock = std::size_t{227} * 1024;
 inline constexpr std::size_t kConstant = std::size_t{64} * 1024;
 

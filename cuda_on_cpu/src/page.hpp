@@ -1,11 +1,11 @@
 /// @file
-/// @brief What the system maps and protects at a time.
+/// @brief The page size of the system.
 #pragma once
 
 #include <cstddef>
 
 namespace cuda_on_cpu {
 
-inline constexpr std::size_t kPage = 4096;  ///< Bytes.
+inline constexpr std::size_t kPage = 4096;  ///< In bytes.
 
 }  // namespace cuda_on_cpu

@@ -1,6 +1,6 @@
 /// @file
-/// @brief The tensor-core instructions. The lane that leaves a meeting first computes for all: the
-/// others are still suspended in it, and their operands on their stacks.
+/// @brief The tensor-core instructions. The lane that leaves a meeting first computes for all
+/// lanes: the others are still suspended in it, and their operands are on their stacks.
 #include <array>
 #include <bit>
 #include <cstring>
@@ -19,7 +19,7 @@ using detail::Site;
 using detail::WarpFunction;
 using detail::WarpMeeting;
 
-/// Ends the kernel unless the device has the instruction. (ldmatrix: every model has it.)
+/// Ends the kernel unless the device supports the instruction. (Every model supports ldmatrix.)
 void need(bool has, const char* name, const char* architecture, const Site& site) {
   if (has) return;
   BlockRunner& runner = BlockRunner::of_running_kernel(name);
@@ -32,7 +32,7 @@ const control::DeviceModel& device_of(const char* function) {
   return *BlockRunner::of_running_kernel(function).launch().settings.model;
 }
 
-/// Meets the warp, and lets one lane call `compute` with the operands of all.
+/// Lets the warp meet, and calls `compute` in one lane with the operands of all.
 template <class Operands, class Compute>
 void compute_together(WarpFunction function, const char* name, Operands& mine, const Site& site,
                       Compute compute) {
@@ -41,7 +41,7 @@ void compute_together(WarpFunction function, const char* name, Operands& mine, c
   if (meeting.lanes() != detail::kFullWarp) {
     BlockRunner::of_running_kernel(name).fail_thread(
         cudaErrorLaunchFailure, "calls " + std::string(name) + " at " + describe_site(site) +
-                                    " in a warp of which some lanes have exited, or never were.");
+                                    " in a warp in which some lanes have exited or do not exist.");
   }
   if (!meeting.is_first()) return;
   std::array<Operands*, kLanes> lanes;
@@ -73,7 +73,7 @@ std::uint32_t part_of_matrix(const std::array<const unsigned char*, 8>& rows, un
   return part;
 }
 
-/// Requires a row that a lane names to be aligned, and tells the watcher of it.
+/// Requires the row address of a lane to be aligned, and reports the access to the watcher.
 void name_row(inspect::Operation operation, const char* name, unsigned matrices, const void* row,
               const Site& site) {
   BlockRunner& runner = BlockRunner::of_running_kernel(name);
@@ -115,7 +115,7 @@ struct MatrixProduct {
   const std::uint32_t* b;
 };
 
-constexpr unsigned kRows = 16, kParts = 8 / kColumns;  ///< Of d, and vectors of a row.
+constexpr unsigned kRows = 16, kParts = 8 / kColumns;  ///< Elements of d, and vectors per row.
 
 /// d [16][8] += a [16][depth] * b [depth][8], rounded once, towards zero. The products are exact.
 CUDA_ON_CPU_HOT_LOOP
@@ -130,8 +130,8 @@ void multiply_tile(const double* a, const Doubles* b, unsigned depth, Floats* d)
   }
 }
 
-/// Whether the product leaves all sums as they are, because a factor is zero: often, where tiles
-/// reach beyond their problem.
+/// Whether the product leaves all accumulators unchanged because an operand is zero, which is
+/// frequent for tiles that exceed their problem.
 template <FactorType kType>
 bool changes_nothing(const std::array<MatrixProduct*, kLanes>& lanes) {
   std::uint32_t any_a = 0, any_b = 0;
@@ -221,7 +221,7 @@ void stmatrix_x4_trans(void* row, const std::uint32_t (&fragment)[4], Site site)
       [](const std::array<MatrixStore*, kLanes>& lanes) {
         for (unsigned i = 0; i < kLanes; ++i) {
           const unsigned m = i / 8, row_in_matrix = i % 8;
-          std::uint16_t elements[8];  // of columns, which are the groups
+          std::uint16_t elements[8];  // columns, which correspond to groups
           for (unsigned group = 0; group < 8; ++group) {
             const std::uint32_t part = lanes[4 * group + row_in_matrix / 2]->fragment[m];
             elements[group] = static_cast<std::uint16_t>(part >> 16 * (row_in_matrix % 2));
@@ -233,8 +233,8 @@ void stmatrix_x4_trans(void* row, const std::uint32_t (&fragment)[4], Site site)
 
 std::uint32_t cvt_rna_tf32(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  // Infinities and NaNs are only cut off, as measured on an H200. Else half of the last bit that
-  // stays is added: a carry is the exponent's.
+  // Infinities and NaNs are only truncated, as measured on an H200. Otherwise half of the last kept
+  // bit is added; a carry propagates into the exponent.
   const bool finite = (bits & 0x7f800000u) != 0x7f800000u;
   return (bits + (finite ? 0x1000u : 0)) & ~0x1fffu;
 }

@@ -16,10 +16,10 @@ namespace {
 
 using detail::Site;
 
-// What mapa() returns: behind a block's own 18 bits, its rank, from 1 on.
+// The result of mapa(): the rank, from 1 on, above a block's own 18 bits.
 constexpr unsigned kRankAt = 24;
 
-/// What an instruction needs.
+/// The requirements of an instruction.
 enum class Architecture : std::uint8_t { any, sm_80, sm_90, sm_90a };
 
 const char* name_of(Architecture needed) {
@@ -41,7 +41,7 @@ bool is_met(Architecture needed, const control::DeviceModel& device) {
 /// The running thread and the function that it calls, for reports.
 class Caller {
  public:
-  /// @param needed the least architecture of the instruction
+  /// @param needed the least architecture that supports the instruction
   Caller(const char* function, const Site& site, Architecture needed = Architecture::sm_90)
       : runner_(BlockRunner::of_running_kernel(function)), function_(function), site_(site) {
     const control::DeviceModel& device = *runner_.launch().settings.model;
@@ -54,7 +54,7 @@ class Caller {
 
   BlockRunner& runner() const { return runner_; }
 
-  /// `why` goes on after "calls f at file.cu:12 ".
+  /// `why` continues "calls f at file.cu:12 ".
   [[noreturn]] void refuse(const std::string& why,
                            cudaError_t error = cudaErrorLaunchFailure) const {
     runner_.fail_thread(
@@ -72,7 +72,7 @@ class Caller {
     return *barrier;
   }
 
-  /// Another block of the cluster, whose shared memory the instruction is about.
+  /// Another block of the cluster, whose shared memory the instruction accesses.
   BlockRunner& block(unsigned rank) const {
     Cluster* const cluster = runner_.cluster();
     const unsigned blocks = cluster != nullptr ? cluster->size() : 1;
@@ -83,34 +83,34 @@ class Caller {
     if (cluster == nullptr) return runner_;
     if (cluster->has_ended(rank)) {
       refuse("for block " + std::to_string(rank) +
-             " of the cluster, which has ended, and its shared memory with it");
+             " of the cluster, which has ended together with its shared memory");
     }
     return cluster->block(rank);
   }
 
-  /// Where what lies at `pointer`, in the caller's block, lies in another one.
+  /// The address in another block that corresponds to `pointer` in the caller's block.
   void* in_block(const void* pointer, const BlockRunner& block) const {
     if (&block == &runner_) return const_cast<void*>(pointer);
     void* const there = runner_.in_block(pointer, block);
-    if (there == nullptr) refuse("for a pointer to no shared memory");
+    if (there == nullptr) refuse("for a pointer that is not to shared memory");
     return there;
   }
 
-  /// The block that an address of mapa(), or of the caller's own shared memory, is in.
+  /// The block that an address of mapa(), or of the caller's own shared memory, belongs to.
   BlockRunner& block_at(unsigned address) const {
     const unsigned rank = address >> kRankAt;
     return rank == 0 ? runner_ : block(rank - 1);
   }
-  /// What lies at such an address: so many bytes.
+  /// The memory at such an address, with this size.
   void* at(unsigned address, std::size_t bytes) const {
     const void* const own = runner_.at_shared_address(address & ((1u << kRankAt) - 1));
     if (own == nullptr || !runner_.in_shared(own, bytes)) {
-      refuse("for an address of no shared memory", cudaErrorIllegalAddress);
+      refuse("for an address that is not in shared memory", cudaErrorIllegalAddress);
     }
     return in_block(own, block_at(address));
   }
 
-  /// Completes what can be completed, and wakes those who wait for it.
+  /// Completes the phases that can be completed, and wakes the threads that wait for them.
   void go_on(Mbarrier& barrier) const { go_on(runner_, barrier); }
   void go_on(BlockRunner& block, Mbarrier& barrier) const {
     while (barrier.try_complete(!barrier.waiting().empty())) wake(block, barrier);
@@ -120,7 +120,7 @@ class Caller {
     }
   }
 
-  /// Lets those go on who wait for a phase that is complete.
+  /// Wakes the threads that wait for a completed phase.
   void wake(BlockRunner& block, Mbarrier& barrier) const {
     detail::tell_watcher([&](inspect::Watcher& watcher) {
       for (const unsigned thread : barrier.waiting())
@@ -142,7 +142,7 @@ TensorMapFields fields_of(const Caller& caller, const CUtensorMap* map, unsigned
   }
   TensorMapFields fields;
   std::memcpy(&fields, map, sizeof fields);
-  if (fields.mark != kTensorMapMark) caller.refuse("with a tensor map that was never encoded");
+  if (fields.mark != kTensorMapMark) caller.refuse("with a tensor map that was not encoded");
   if (rank != 0 && (fields.rank != rank || (fields.im2col != 0) != im2col)) {
     caller.refuse("with a tensor map of another rank or mode");
   }
@@ -166,7 +166,7 @@ void issue(const Caller& caller, const TensorLoad& load, std::uint64_t* object) 
   check(caller, load);
   detail::tell_watcher([&](inspect::Watcher& watcher) {
     watcher.copy_issued(load.to, load.extent(), load.bulk, load.extent(), load.site);
-    watcher.released(object);  // the copy arrives there, after all that its issuer did before
+    watcher.released(object);  // the copy arrives there, after all earlier operations of its issuer
   });
   load.clear();
   barrier.issue(load);
@@ -179,7 +179,8 @@ unsigned shared_address(const void* shared, Site site) {
   const Caller caller("shared_address", site, Architecture::any);
   const unsigned address = caller.runner().shared_address(shared);
   if (address == ~0u) {
-    caller.refuse("for a pointer to no shared memory, or static shared memory beyond 27 KiB");
+    caller.refuse(
+        "for a pointer that is not to shared memory, or to static shared memory beyond 27 KiB");
   }
   return address;
 }
@@ -270,13 +271,13 @@ void named_barrier_sync(int id, int threads, Site site) {
   const Caller caller("named_barrier_sync", site, Architecture::any);
   if (id < 1 || id > 15) caller.refuse("with a number that is not 1 to 15");
   if (threads <= 0 || threads % static_cast<int>(kLanes) != 0) {
-    caller.refuse("for a number of threads that is no multiple of 32");
+    caller.refuse("for a number of threads that is not a multiple of 32");
   }
   BlockRunner& runner = caller.runner();
   BlockRunner::NamedBarrier& barrier = runner.named_barrier(static_cast<unsigned>(id));
   if (barrier.waiting.empty()) barrier.threads = static_cast<unsigned>(threads);
   if (barrier.threads != static_cast<unsigned>(threads)) {
-    caller.refuse("for another number of threads than those who wait there");
+    caller.refuse("for a number of threads that differs from that of the waiting threads");
   }
   barrier.waiting.push_back(runner.thread());
   detail::tell_watcher([&](inspect::Watcher& watcher) {
@@ -285,7 +286,7 @@ void named_barrier_sync(int id, int threads, Site site) {
     for (const unsigned thread : barrier.waiting)
       watcher.acquired(&barrier, runner.cluster_rank(), thread);
   });
-  // The last one sleeps too: all go on in the order of the settings.
+  // The last one sleeps, too: all continue in the order of the settings.
   if (barrier.waiting.size() == barrier.threads) runner.wake(barrier.waiting);
   runner.sleep(BlockRunner::Sleep::named_barrier, site);
 }
@@ -349,14 +350,14 @@ void st_async(unsigned address, const float4& value, unsigned barrier_address, S
   auto* const object =
       static_cast<std::uint64_t*>(caller.at(barrier_address, sizeof(std::uint64_t)));
   if (&caller.block_at(barrier_address) != &block) {
-    caller.refuse("with a barrier in another block than the numbers go to");
+    caller.refuse("with a barrier in a different block from the destination");
   }
   Mbarrier& barrier = caller.mbarrier(block, object);
   detail::tell_watcher([&](inspect::Watcher& watcher) {
     watcher.copy_issued(store.to, sizeof value, nullptr, sizeof value, site);
     watcher.released(object);
   });
-  std::memset(store.to, 0xff, sizeof value);  // NaNs: nothing has arrived
+  std::memset(store.to, 0xff, sizeof value);  // NaNs until the store completes
   barrier.issue(store);
   caller.go_on(block, barrier);
 }
@@ -368,7 +369,7 @@ void prefetch_tensor_map(const CUtensorMap* map, Site site) {
 void cp_async_bulk(void* shared_to, const void* global_from, int bytes, std::uint64_t* barrier,
                    Site site) {
   const Caller caller("cp_async_bulk", site);
-  if (bytes <= 0) caller.refuse("without bytes to copy");
+  if (bytes <= 0) caller.refuse("with a size of 0 bytes");
   TensorLoad load;
   load.bulk = static_cast<const unsigned char*>(global_from);
   load.bulk_bytes = static_cast<std::size_t>(bytes);
@@ -401,9 +402,9 @@ void detail_of_ptx::tma_load_multicast(void* shared_to, const CUtensorMap* map,
   load.to = static_cast<unsigned char*>(shared_to);
   load.site = site;
   load.thread = own.thread();
-  if (blocks == 0) caller.refuse("for no block of the cluster");
+  if (blocks == 0) caller.refuse("with a mask that contains no block of the cluster");
   check(caller, load);
-  // One instruction: first all that it may be refused for, then all that it does.
+  // One instruction: first all checks, then all effects.
   for (unsigned left = blocks; left != 0; left &= left - 1)
     caller.block(static_cast<unsigned>(std::countr_zero(left)));
   bool is_first = true;
@@ -475,12 +476,12 @@ namespace {
 Warpgroup& warpgroup_of(const Caller& caller) {
   Warpgroup* const warpgroup = caller.runner().warpgroup();
   if (warpgroup == nullptr) {
-    caller.refuse("in a warpgroup of which some threads never were");
+    caller.refuse("in a warpgroup in which some threads do not exist");
   }
   return *warpgroup;
 }
 
-/// Ends the kernel if `defect` says what the calling thread did wrong.
+/// Ends the kernel if `defect` describes an error of the calling thread.
 void check(const Caller& caller, const std::string& defect) {
   if (!defect.empty()) caller.runner().fail_thread(cudaErrorLaunchFailure, defect + ".");
 }
@@ -501,7 +502,7 @@ std::uint64_t wgmma_descriptor(const void* shared, int leading_bytes, int stride
   }
   const auto field = [&](int bytes) {
     if (bytes < 0 || bytes % 16 != 0 || bytes >> 4 > 0x3fff) {
-      caller.refuse("with an address or offset that is no multiple of 16 bytes below 2^18");
+      caller.refuse("with an address or offset that is not a multiple of 16 bytes below 2^18");
     }
     return static_cast<std::uint64_t>(bytes >> 4);
   };

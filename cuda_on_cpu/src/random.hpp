@@ -1,12 +1,12 @@
 /// @file
-/// @brief A small random number generator whose numbers are the same everywhere.
+/// @brief A small random number generator that produces the same numbers on every platform.
 #pragma once
 
 #include <cstdint>
 
 namespace cuda_on_cpu {
 
-/// SplitMix64 (Steele, Lea, Flood 2014): any seed will do, neighbouring ones too.
+/// SplitMix64 (Steele, Lea, Flood 2014): any seed is suitable, also consecutive ones.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed) {}

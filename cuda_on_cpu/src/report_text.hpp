@@ -1,5 +1,5 @@
 /// @file
-/// @brief Phrases that reports are made of.
+/// @brief Phrases of reports.
 #pragma once
 
 #include <cuda_on_cpu/builtins.hpp>

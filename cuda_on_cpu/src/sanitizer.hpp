@@ -1,5 +1,5 @@
 /// @file
-/// @brief AddressSanitizer's interface, or nothing where it is off.
+/// @brief AddressSanitizer's interface; empty functions if it is off.
 #pragma once
 
 #include <cstddef>
@@ -23,12 +23,12 @@ namespace cuda_on_cpu::sanitizer {
 inline constexpr bool kAddress = true;
 inline void poison(const void* p, std::size_t n) { ASAN_POISON_MEMORY_REGION(p, n); }
 inline void unpoison(const void* p, std::size_t n) { ASAN_UNPOISON_MEMORY_REGION(p, n); }
-/// To be called before leaving a stack for another; `save` null: the stack left is never entered
+/// Must be called before leaving a stack for another; `save` null: the stack is never entered
 /// again.
 inline void start_switch(void** save, const void* to_bottom, std::size_t to_size) {
   __sanitizer_start_switch_fiber(save, to_bottom, to_size);
 }
-/// To be called on arriving on a stack; tells the bounds of the one that was left.
+/// Must be called on arriving on a stack; returns the bounds of the stack that was left.
 inline void finish_switch(void* saved, const void** from_bottom, std::size_t* from_size) {
   __sanitizer_finish_switch_fiber(saved, from_bottom, from_size);
 }

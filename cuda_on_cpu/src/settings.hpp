@@ -1,5 +1,5 @@
 /// @file
-/// @brief What control.hpp and the environment set, as the rest reads it.
+/// @brief The settings of control.hpp and of the environment, as used by the library.
 #pragma once
 
 #include <chrono>
@@ -10,10 +10,9 @@
 
 namespace cuda_on_cpu {
 
-/// Of the device where no model was chosen: few, because each block of a cooperative launch takes
-/// an OS thread.
+/// SMs of the default device: few, because each block of a cooperative launch needs an OS thread.
 inline constexpr int kDefaultMultiprocessors = 8;
-/// What the device is where no model was chosen.
+/// The default device.
 const control::DeviceModel* default_model();
 
 struct Settings {
@@ -25,13 +24,13 @@ struct Settings {
   int multiprocessors = kDefaultMultiprocessors;
 };
 
-/// A copy of the settings as they are now.
+/// A copy of the current settings.
 Settings current_settings();
 
-/// The byte that fresh memory is filled with. 0xFF makes a NaN of every float, double and half.
+/// The byte that fresh memory is filled with. 0xFF produces a NaN in float, double and fp16.
 inline unsigned char fill_byte(const Settings& settings) { return settings.nan_fill ? 0xFF : 0x00; }
 
-/// A positive number in the environment; `otherwise`, if there is none.
+/// A positive number from the environment; `otherwise` if there is none.
 inline int number_in_environment(const char* name, int otherwise) {
   const char* const text = std::getenv(name);
   const int number = text == nullptr ? 0 : std::atoi(text);

@@ -17,7 +17,7 @@ constexpr std::size_t kCapacity = model::kMostSharedPerBlock;
 static_assert(kCapacity % kPage + kGuard <= kPage, "the last page has room for the guard band");
 constexpr std::size_t kUsablePages = (kCapacity + kGuard + kPage - 1) / kPage * kPage;
 constexpr std::size_t kMapped = kPage + kUsablePages + kPage;
-/// Not the fill, so that overwriting it with NaNs is noticed.
+/// Different from the fill, so that NaNs written to it are detected.
 constexpr unsigned char kGuardByte = 0xFA;
 
 }  // namespace
@@ -51,14 +51,14 @@ void SharedBuffer::prepare(std::size_t bytes, unsigned char fill) {
 }
 
 std::string SharedBuffer::check_guard() {
-  if (sanitizer::kAddress) return {};  // the band is poisoned: whoever touched it was reported then
+  if (sanitizer::kAddress) return {};  // the band is poisoned, so an access was already reported
   const unsigned char* const band = data_ + bytes_;
-  // All bytes are equal if each equals its successor and the first is right.
+  // All bytes are equal if each equals its successor and the first is correct.
   if (band[0] == kGuardByte && std::memcmp(band, band + 1, kGuard - 1) == 0) return {};
   std::size_t offset = 0;
   while (band[offset] == kGuardByte) ++offset;
   fill_guard();
-  return "wrote behind its " + std::to_string(bytes_) +
+  return "wrote beyond its " + std::to_string(bytes_) +
          " bytes of dynamic shared memory, first at offset " + std::to_string(bytes_ + offset) +
          ".";
 }

@@ -7,8 +7,8 @@
 
 namespace cuda_on_cpu {
 
-/// A buffer of the largest size a block may ask for, between two pages that fault. Behind the bytes
-/// that the present block asked for stands a guard band.
+/// A buffer of the largest size that a block may request, between two inaccessible pages. A guard
+/// band follows the bytes of the current block.
 class SharedBuffer {
  public:
   SharedBuffer();
@@ -16,9 +16,9 @@ class SharedBuffer {
   SharedBuffer(const SharedBuffer&) = delete;
   SharedBuffer& operator=(const SharedBuffer&) = delete;
 
-  /// Makes `bytes` usable and fills them.
+  /// Makes `bytes` bytes usable and fills them.
   void prepare(std::size_t bytes, unsigned char fill);
-  /// A sentence if the block has written behind its bytes (the band is restored), else empty.
+  /// A sentence if the block has written beyond its bytes (the band is restored), otherwise empty.
   std::string check_guard();
 
   void* data() const { return data_; }

@@ -17,7 +17,7 @@ struct Markers {
   detail::MarkerAddress end;
 };
 
-/// Filled by the initializers of the marker objects, before main() or while a library is loaded.
+/// Filled by the initializers of the marker objects, before main() or when a library is loaded.
 std::vector<Markers>& markers() {
   static std::vector<Markers> list;
   return list;
@@ -27,10 +27,10 @@ std::vector<Markers>& markers() {
 struct Range {
   unsigned char* begin;
   unsigned char* end;
-  std::uint64_t filled_for;  ///< The block that it was last filled for.
+  std::uint64_t filled_for;  ///< The block for which it was last filled.
 };
 
-/// A declaration that the calling OS thread's block has passed.
+/// A declaration that was executed in the calling OS thread's block.
 struct Passed {
   const detail::SharedProbe* probe;
   const char* file;
@@ -42,8 +42,8 @@ std::vector<Passed>& passed() {
   return list;
 }
 
-/// All of the calling OS thread's ranges, in the order of their addresses. They are looked for at
-/// every matrix instruction, so the markers are asked once a thread.
+/// All ranges of the calling OS thread, sorted by address. They are searched at every matrix
+/// instruction, so they are cached per OS thread.
 std::vector<Range>& ranges() {
   thread_local std::vector<Range> list;
   if (list.size() != markers().size()) {
@@ -54,7 +54,7 @@ std::vector<Range>& ranges() {
   return list;
 }
 
-/// Null if no range holds `address`.
+/// Null if no range contains `address`.
 Range* find_range(const void* address) {
   const auto* const byte = static_cast<const unsigned char*>(address);
   auto range = std::ranges::upper_bound(ranges(), byte, std::less<>(), &Range::begin);
@@ -66,7 +66,7 @@ Range* find_range(const void* address) {
 [[noreturn]] void end_process(const char* what) {
   std::fprintf(stderr,
                "cuda_on_cpu: %s. Compile the kernels with cuda_on_cpu_add_kernels() and link that "
-               "object library itself, without link-time optimization.\n",
+               "object library itself, without link-time optimisation.\n",
                what);
   std::_Exit(EXIT_FAILURE);
 }
@@ -79,7 +79,7 @@ detail::StaticSharedRange::StaticSharedRange(MarkerAddress begin, MarkerAddress 
 
 void detail::fill_static_shared(SharedProbe& probe, const char* file, int line) {
   Range* const range = find_range(&probe);
-  if (range == nullptr) end_process("a __shared__ variable lies outside its markers");
+  if (range == nullptr) end_process("a __shared__ variable lies outside of its markers");
   if (range->filled_for != block_number) {
     std::memset(range->begin, fill_byte(current_settings()),
                 static_cast<std::size_t>(range->end - range->begin));
@@ -93,13 +93,13 @@ std::string check_static_shared_guards(unsigned char fill) {
   std::string sentence;
   for (const Passed& declaration : passed()) {
     const auto& guard = declaration.probe->guard;
-    // All bytes are equal if each equals its successor and the first is right.
+    // All bytes are equal if each equals its successor and the first is correct.
     if (guard[0] == fill && std::memcmp(guard, guard + 1, sizeof guard - 1) == 0) continue;
     std::size_t offset = 0;
     while (guard[offset] == fill) ++offset;
-    sentence = "wrote behind the shared variable that is declared at " +
+    sentence = "wrote beyond the shared variable that is declared at " +
                std::string(declaration.file) + ":" + std::to_string(declaration.line) + ", first " +
-               std::to_string(offset) + " bytes behind its end";
+               std::to_string(offset) + " bytes beyond its end";
     break;
   }
   passed().clear();

@@ -1,5 +1,5 @@
 /// @file
-/// @brief Counters behind control::statistics().
+/// @brief The counters of control::statistics().
 #pragma once
 
 #include <cstdint>

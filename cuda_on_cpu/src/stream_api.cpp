@@ -22,7 +22,7 @@ struct CUevent_st {
 
 namespace {
 
-/// The handles of a kind that are alive, so that a stale one is an error rather than a crash.
+/// The live handles of one kind, so that a stale handle is an error instead of a crash.
 template <class Object>
 class Handles {
  public:

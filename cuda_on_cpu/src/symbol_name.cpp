@@ -15,7 +15,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// The file that is mapped around an address, and by how much its addresses are shifted in memory.
+/// The file that is mapped at an address, and the offset of its addresses in memory.
 struct Module {
   std::uintptr_t address;
   std::string path;
@@ -46,7 +46,7 @@ std::vector<T> read_array(std::ifstream& file, std::uint64_t offset, std::uint64
 }
 
 /// Calls visit(symbol, name) for each symbol of `module`. Kernels need not be exported, so dladdr()
-/// cannot help.
+/// is not sufficient.
 template <class Visit>
 void for_each_symbol(const Module& module, Visit visit) {
   std::ifstream file(module.path, std::ios::binary);
@@ -71,7 +71,7 @@ Module module_of(const void* address) {
   return module;
 }
 
-/// Empty if `module` does not tell.
+/// Empty if `module` does not contain it.
 std::string mangled_name(const Module& module) {
   std::string found;
   for_each_symbol(module, [&](const ElfW(Sym)& symbol, std::string_view name) {
@@ -83,7 +83,7 @@ std::string mangled_name(const Module& module) {
 
 /// "void n::kernel<4>(float*)" -> "n::kernel<4>".
 std::string without_signature(std::string name) {
-  // Scanned from the back: the last '(' at depth 0 opens the parameters.
+  // Scanned from the back: the last '(' at depth 0 starts the parameters.
   int depth = 0;
   for (std::size_t i = name.size(); i-- > 0;) {
     if (name[i] == ')') ++depth;

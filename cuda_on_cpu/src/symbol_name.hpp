@@ -1,5 +1,5 @@
 /// @file
-/// @brief What a kernel's address tells: its name, and what it declares.
+/// @brief Information about a kernel from its address: its name and its shared variables.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@ namespace cuda_on_cpu {
 /// the executable was stripped of its symbols.
 std::string function_name(const void* address);
 
-/// Bytes of the `__shared__` variables that the function at `address` declares; without those of
-/// the functions that it calls, and 0 if the executable was stripped of its symbols. Takes
+/// Bytes of the `__shared__` variables that the function at `address` declares, without those of
+/// the functions that it calls; 0 if the executable was stripped of its symbols. Takes
 /// milliseconds.
 std::size_t static_shared_bytes(const void* address);
 

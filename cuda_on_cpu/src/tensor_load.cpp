@@ -15,7 +15,8 @@ constexpr std::uint32_t kNanFill = 0x7ff77ff7u;
 
 std::uint32_t rounded_to_tf32_by_tma(std::uint32_t bits) {
   if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fffe000u;  // a NaN
-  return (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;       // a carry is an exponent's
+  return (bits + 0xfffu + (bits >> 13 & 1u)) & ~0x1fffu;       // a carry propagates into the
+                                                               // exponent
 }
 
 std::size_t TensorLoad::rows() const {
@@ -35,14 +36,14 @@ const char* TensorLoad::defect() const {
   if (bulk != nullptr) {
     const auto both =
         reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(bulk) | bulk_bytes;
-    if (both % 16 != 0) return "with addresses or bytes that are no multiples of 16";
+    if (both % 16 != 0) return "with addresses or a size that are not multiples of 16 bytes";
     return nullptr;
   }
   if (reinterpret_cast<std::uintptr_t>(to) % 128 != 0) {
     return "with a destination not aligned to 128 bytes";
   }
   if (at[0] * static_cast<std::int64_t>(element()) % 16 != 0)
-    return "with an innermost coordinate that is no multiple of 16 bytes";
+    return "with an innermost coordinate that is not a multiple of 16 bytes";
   if (map.im2col) {
     for (unsigned i = 1; i + 1 < map.rank; ++i) {
       const std::int64_t low = map.lower[i - 1];

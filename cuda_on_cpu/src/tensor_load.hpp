@@ -1,6 +1,6 @@
 /// @file
-/// @brief One load of the tensor memory accelerator: from an array in device memory to a box in
-/// shared memory, or of bytes as they lie.
+/// @brief One TMA load: from an array in device memory to a box in shared memory, or of contiguous
+/// bytes.
 #pragma once
 
 #include <array>
@@ -12,13 +12,13 @@
 
 namespace cuda_on_cpu {
 
-/// The nearest number with 10 bits of fraction, the even one where two are as near: how the
-/// accelerator stores elements of CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 (seen on an H200; the manual
-/// does not say).
+/// Rounds to the nearest number with 10 fraction bits, ties to even. This is how TMA stores
+/// elements of CU_TENSOR_MAP_DATA_TYPE_TFLOAT32 (observed on an H200; the manual does not specify
+/// it).
 std::uint32_t rounded_to_tf32_by_tma(std::uint32_t bits);
 
-/// Where a box's chunks of 16 bytes go: bits 4 to 6 of an address are XORed with bits 7 to 9, or
-/// fewer of them. `span` is 32, 64 or 128 bytes, or 0 for no swizzle.
+/// The swizzled position of a box's 16-byte chunks: bits 4 to 6 of an address are XORed with bits 7
+/// to 9, or with fewer of them. `span` is 32, 64 or 128 bytes, or 0 for no swizzle.
 constexpr std::uintptr_t swizzled(std::uintptr_t address, unsigned span) {
   return address ^ (address >> 3 & (span == 0 ? 0u : span - 16u));
 }
@@ -29,29 +29,29 @@ class TensorLoad {
   std::array<std::uint16_t, kMaxTensorRank - 2> offset{};  ///< im2col: of the filter's tap
   unsigned char* to = nullptr;
   detail::Site site;      ///< where it was issued
-  unsigned thread = 0;    ///< by whom
-  TensorMapFields map{};  ///< as it was then
-  /// A bulk load: this many bytes from here, without a map.
+  unsigned thread = 0;    ///< the issuing thread
+  TensorMapFields map{};  ///< a copy of the map at the issue
+  /// A bulk load: this many bytes from this address, without a map.
   const unsigned char* bulk = nullptr;
   std::size_t bulk_bytes = 0;
 
-  /// What the load adds to the barrier's count of bytes.
+  /// The bytes that the load counts at the barrier.
   std::size_t bytes() const;
-  /// From `to` to behind the last byte written.
+  /// From `to` to one past the last byte written.
   std::size_t extent() const { return bulk != nullptr ? bulk_bytes : rows() * row_pitch(); }
-  /// Why the hardware would refuse it, or null.
+  /// The reason why the hardware would reject it, or null.
   const char* defect() const;
-  /// Fills the destination with NaN bytes, as a sign that nothing has arrived.
+  /// Fills the destination with NaN bytes until the load completes.
   void clear() const;
-  /// Copies.
+  /// Executes the copy.
   void land() const;
-  /// The opposite of a tiled load: copies the box that lies at `to` into the array, but for what is
-  /// outside.
+  /// The inverse of a tiled load: copies the box at `to` into the array, except for elements
+  /// outside of it.
   void store() const;
 
  private:
   unsigned inner() const { return map.im2col ? map.channels : map.box[0]; }
-  /// Elements that a box takes along dimension `i`.
+  /// Elements of a box along dimension `i`.
   unsigned steps(unsigned i) const {
     return (map.box[i] + map.element_strides[i] - 1u) / map.element_strides[i];
   }
@@ -63,15 +63,15 @@ class TensorLoad {
   unsigned element() const { return element_bytes(static_cast<CUtensorMapDataType>(map.type)); }
   std::size_t row_bytes() const { return std::size_t{element()} * inner(); }
   void store_row(std::size_t row, const unsigned char* bytes) const;
-  /// Loads what stands at `position`, which may lie outside the array.
+  /// Loads the elements at `position`, which may be outside of the array.
   void load_row(const std::int64_t* position, unsigned char* bytes) const;
   /// Calls visit(row, position) for the rows of a tiled map's box.
   template <class Visit>
   void for_each_row(const Visit& visit) const;
-  /// What of a row at `position` lies in the array.
+  /// The part of a row at `position` that is inside of the array.
   struct Inside {
     unsigned char* address;     ///< of the first byte
-    std::size_t begin, length;  ///< bytes from the row's first one on
+    std::size_t begin, length;  ///< bytes from the row's first byte on
   };
   Inside inside(const std::int64_t* position) const;
   void land_tiles() const;

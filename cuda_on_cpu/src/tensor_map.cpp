@@ -11,7 +11,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// Collects the first thing that CUDA would refuse.
+/// Records the first error that CUDA would report.
 class Limits {
  public:
   void require(bool holds, const std::string& limit) {
@@ -67,7 +67,7 @@ CUresult say_unsupported(const char* function, const std::string& why) {
   return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-/// CUDA_SUCCESS where the device has TMA.
+/// CUDA_SUCCESS if the device has TMA.
 CUresult need_tma(const char* function) {
   const control::DeviceModel& device = control::device_model();
   if (device.has_tma()) return CUDA_SUCCESS;
@@ -75,9 +75,9 @@ CUresult need_tma(const char* function) {
 }
 
 constexpr const char* kNotKnown =
-    "cuda_on_cpu knows elements of 2 and 4 bytes, and no interleaving";
+    "cuda_on_cpu supports elements of 2 and 4 bytes without interleaving";
 
-/// The limits that both modes have.
+/// The limits common to both modes.
 void check_common(Limits& limits, const Arguments& a, unsigned least_rank) {
   limits.require(a.map != nullptr && reinterpret_cast<std::uintptr_t>(a.map) % 64 == 0,
                  "the map is not aligned to 64 bytes");
@@ -108,8 +108,8 @@ void check_common(Limits& limits, const Arguments& a, unsigned least_rank) {
   }
 }
 
-/// How many bytes of the innermost dimension a box may have, and how many in all. The latter limit
-/// was seen on an H200: what an SM has.
+/// The limits of a box: bytes along the innermost dimension, and bytes in total. The latter limit
+/// was observed on an H200: the shared memory of an SM.
 void check_bytes(Limits& limits, const Arguments& a, std::uint64_t elements, std::uint64_t rows,
                  const char* name) {
   const std::uint64_t bytes = element_bytes(a.type) * elements;

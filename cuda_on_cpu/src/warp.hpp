@@ -10,15 +10,15 @@ namespace cuda_on_cpu {
 
 inline constexpr unsigned kLanes = 32;
 
-/// What a lane calls a warp function with.
+/// The operands of a lane that calls a warp function.
 struct WarpCall {
   detail::WarpFunction function;
   unsigned mask;
   std::uint64_t value;
 };
 
-/// Meetings of a warp's lanes. Lanes meet when all lanes of a mask that are alive have called the
-/// same function with that mask; several meetings of disjoint lanes can be under way.
+/// The meetings of a warp's lanes. Lanes meet when all live lanes of a mask have called the same
+/// function with that mask; several meetings of disjoint lanes can be pending.
 class Warp {
  public:
   void reset(unsigned alive) {
@@ -33,19 +33,19 @@ class Warp {
     pending_ |= 1u << lane;
   }
   void retire(unsigned lane) { alive_ &= ~(1u << lane); }
-  /// If the meeting that pending `lane` waits for is complete: publishes its values, and returns
-  /// its lanes, which are pending no more. Else 0.
+  /// If the meeting of pending `lane` is complete, publishes its values and returns its lanes,
+  /// which are no longer pending. Otherwise 0.
   unsigned try_complete(unsigned lane) {
     const unsigned needed = calls_[lane].mask & alive_;
     return (needed & pending_) == needed ? complete(lane, needed) : 0;
   }
   unsigned pending() const { return pending_; }
-  /// The values of the meeting that `lane` took part in last.
+  /// The values of the meeting in which `lane` took part last.
   detail::WarpValues& values_for(unsigned lane) { return meetings_[meeting_of_[lane]]; }
   const WarpCall& call_of(unsigned lane) const { return calls_[lane]; }
 
  private:
-  /// As try_complete(); all lanes that it takes are pending, in this meeting or another.
+  /// As try_complete(); all lanes of the mask are pending, in this meeting or another.
   unsigned complete(unsigned lane, unsigned needed);
   void abandon_meetings();
 
@@ -53,8 +53,8 @@ class Warp {
   unsigned pending_ = 0;  ///< lanes that wait in a meeting
   WarpCall calls_[kLanes];
   unsigned meeting_of_[kLanes];
-  /// One for each lane is enough: a lane reads its last meeting before it joins another. Made on
-  /// first use.
+  /// One per lane suffices: a lane reads the values of its last meeting before it joins another.
+  /// Created on first use.
   std::unique_ptr<detail::WarpValues[]> meetings_;
 };
 

@@ -15,7 +15,7 @@ namespace cuda_on_cpu {
 namespace {
 
 constexpr unsigned kRows = 64;
-constexpr unsigned kWords = 8;                    ///< of a row of a factor: the depth in registers
+constexpr unsigned kWords = 8;                    ///< registers per row of an operand
 constexpr std::uint32_t kInFlight = 0xffffffffu;  ///< a register that will be written
 
 /// Calls visit(index, row, column) for each accumulator that a thread of the warpgroup holds.
@@ -27,7 +27,7 @@ void for_each_register(unsigned thread, unsigned n, Visit visit) {
   }
 }
 
-/// Whether two threads issue the same product.
+/// Whether two threads issue the same instruction.
 bool is_same(const WgmmaCall& one, const WgmmaCall& other) {
   return (one.registers == nullptr) == (other.registers == nullptr) && one.type == other.type &&
          one.n == other.n && one.a == other.a && one.b == other.b &&
@@ -35,7 +35,7 @@ bool is_same(const WgmmaCall& one, const WgmmaCall& other) {
          one.accumulate == other.accumulate && one.site.line() == other.site.line();
 }
 
-/// Copies a thread's part of a factor a [64][kWords].
+/// Copies a thread's part of an operand a [64][kWords].
 void copy_registers(unsigned thread, const std::uint32_t* registers, std::uint32_t* a) {
   const unsigned row = thread / kLanes * 16 + thread % kLanes / 4, word = thread % 4;
   for (unsigned i = 0; i < 4; ++i) {
@@ -43,7 +43,7 @@ void copy_registers(unsigned thread, const std::uint32_t* registers, std::uint32
   }
 }
 
-/// The factors of a product of n columns, a [64][depth] and b [n / 4][depth][4].
+/// The operands of a product with n columns, a [64][depth] and b [n / 4][depth][4].
 template <FactorType kType>
 void unpack_factors(const std::uint32_t* operands, unsigned n, double* a, Doubles* b) {
   constexpr unsigned kPart = per_register(kType), kDepth = kWords * kPart;
@@ -61,17 +61,18 @@ void unpack_factors(const std::uint32_t* operands, unsigned n, double* a, Double
 
 constexpr unsigned kTogether = 8;  ///< rows that are multiplied at a time
 
-/// Where the factors of a product are zeros. Tiles that reach beyond their problem are mostly that.
+/// Where the operands of a product are zero. Tiles that exceed their problem are mostly zero.
 struct Zeros {
   bool rows[kRows / kTogether];  ///< these rows of a
   bool columns[256 / kColumns];  ///< these columns of b
-  bool may_skip;  ///< a zero times anything in the other factor is a zero: all numbers are finite
+  bool may_skip;  ///< a zero times any element of the other operand is zero: all elements are
+                  ///< finite
 };
 
 CUDA_ON_CPU_HOT_LOOP
 void find_zeros(const double* a, const Doubles* b, unsigned depth, unsigned n, Zeros* zeros) {
   constexpr std::int64_t kNoSign = INT64_MAX;
-  Longs infinite = {};  // -1 where a number is not finite
+  Longs infinite = {};  // -1 where an element is not finite
   const auto all_zero = [&](const Doubles* numbers, unsigned count) __attribute__((always_inline)) {
     Longs any = {};
     for (unsigned i = 0; i < count; ++i) {
@@ -90,9 +91,8 @@ void find_zeros(const double* a, const Doubles* b, unsigned depth, unsigned n, Z
   zeros->may_skip = (infinite[0] | infinite[1] | infinite[2] | infinite[3]) == 0;
 }
 
-/// d [64][n] += a [64][depth] * b, rounded once, towards zero. b is
-/// [n / 4][depth][4], with the columns last. The products are exact, with fused multiply-add and
-/// without.
+/// d [64][n] += a [64][depth] * b, rounded once, towards zero. b is [n / 4][depth][4], with the
+/// columns last. The products are exact, with or without fused multiply-add.
 CUDA_ON_CPU_HOT_LOOP
 void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n,
                    const Zeros& zeros, float* d) {
@@ -121,8 +121,8 @@ void multiply_tile(const double* a, const Doubles* b, unsigned depth, unsigned n
   }
 }
 
-/// The largest power of two that is not larger; of e4m3's numbers without a leading one, the
-/// smallest of those with one; 0 of 0.
+/// The largest power of two that is not larger; for subnormal e4m3 numbers the smallest normal one;
+/// 0 for 0.
 double power_of_two(double number) {
   constexpr double kLeast = 0x1p-6;
   const double magnitude = std::fabs(number);
@@ -132,14 +132,14 @@ double power_of_two(double number) {
 
 constexpr unsigned kDepthOf8Bits = 4 * kWords;
 
-/// Factors of 8 bits in the layouts above, and power_of_two() of each. Too large for a kernel's
+/// FP8 operands in the layouts above, and power_of_two() of each element. Too large for a kernel's
 /// stack.
 struct CoarseFactors {
   double a[kRows * kDepthOf8Bits], powers_a[kRows * kDepthOf8Bits];
   Doubles b[256 / kColumns * kDepthOf8Bits], powers_b[256 / kColumns * kDepthOf8Bits];
 };
 
-/// d [64][n] += a * b as the hardware does it with factors of 8 bits: see wgmma_m64k32_e4m3().
+/// d [64][n] += a * b with the hardware's arithmetic for FP8: see wgmma_m64k32_e4m3().
 CUDA_ON_CPU_HOT_LOOP
 void multiply_tile_coarsely(const CoarseFactors& factors, unsigned n, const Zeros& zeros,
                             float* d) {
@@ -148,7 +148,7 @@ void multiply_tile_coarsely(const CoarseFactors& factors, unsigned n, const Zero
   const double* const powers_a = factors.powers_a;
   const Doubles* const b = factors.b;
   const Doubles* const powers_b = factors.powers_b;
-  constexpr int kCutOff = 10;  // bits of a float's fraction behind the 13th
+  constexpr int kCutOff = 10;  // bits of a float's fraction after the 13th
   constexpr double kFraction = 0x1p13;
   for (unsigned row = 0; row < kRows; ++row) {
     for (unsigned j = 0; j < n / kColumns; ++j) {
@@ -161,7 +161,7 @@ void multiply_tile_coarsely(const CoarseFactors& factors, unsigned n, const Zero
         continue;
       const Doubles old = __builtin_convertvector(part, Doubles);
       Doubles largest = Doubles(Longs(old) & 0x7ff0000000000000);
-      Doubles plain = old;  // only to see infinities and NaNs
+      Doubles plain = old;  // only to detect infinities and NaNs
       for (unsigned k = 0; k < depth; ++k) {
         const Doubles power = powers_a[row * depth + k] * powers_b[j * depth + k];
         largest = power > largest ? power : largest;
@@ -171,7 +171,7 @@ void multiply_tile_coarsely(const CoarseFactors& factors, unsigned n, const Zero
       const Longs is_finite = (Longs(plain) & 0x7ff0000000000000) != 0x7ff0000000000000;
       largest = (is_finite & (largest > nothing)) ? largest : one;
       const Doubles units = kFraction / largest;
-      // Conversions to integers cut off, too.
+      // Conversions to integers truncate, too.
       Ints sum = __builtin_convertvector(is_finite ? old * units : nothing, Ints);
       for (unsigned k = 0; k < depth; ++k) {
         const Doubles term = a[row * depth + k] * b[j * depth + k] * units;
@@ -213,12 +213,12 @@ inline std::uint32_t WgmmaOperand::address(unsigned row, unsigned half) const {
 }
 
 WgmmaOperand::Span WgmmaOperand::span_of(unsigned rows) const {
-  // A swizzle moves nothing out of its 128 bytes.
+  // A swizzle permutes only within its 128 bytes.
   constexpr std::uint64_t kMoved = 128;
   const std::uint64_t last = std::uint64_t{start_} + (rows - 1) / 8 * std::uint64_t{stride_} +
                              std::uint64_t{7} * row_ + (is_swizzled() ? 16 : leading_);
   const std::uint64_t end = (last + 16 + kMoved - 1) / kMoved * kMoved;
-  if (end > 0x40000) return {0, ~0u};  // begins anew at address 0
+  if (end > 0x40000) return {0, ~0u};  // relative to address 0
   return {static_cast<std::uint32_t>(start_ / kMoved * kMoved), static_cast<std::uint32_t>(end)};
 }
 
@@ -242,7 +242,7 @@ bool Warpgroup::visit_rows(const WgmmaOperand& operand, unsigned rows, const Vis
 
 bool Warpgroup::is_untouched(const Product& product) const {
   const WgmmaCall& call = product.call;
-  // A watcher wants to be told of each piece; what lies across is put in order first.
+  // The watcher is told of each 16-byte part; MN-major operands are sorted first.
   if (call.registers != nullptr || call.column_major_a || call.row_major_b ||
       detail::the_watcher != nullptr)
     return false;
@@ -266,14 +266,14 @@ std::string Warpgroup::read_factor(const WgmmaCall& call, bool is_a, const Visit
   const WgmmaOperand operand(is_a ? call.a : call.b);
   const bool across = is_a ? call.column_major_a : call.row_major_b;
   const auto defect = [&](const std::string& what) {
-    return std::string("issues a wgmma at ") + describe_site(call.site) + " whose factor " +
+    return std::string("issues a wgmma at ") + describe_site(call.site) + " whose operand " +
            (is_a ? "a" : "b") + what;
   };
   if (across && !operand.is_swizzled())
-    return defect(" lies across its depth without a swizzle, which is not known here");
+    return defect(" is MN-major without a swizzle, which is not supported here");
   if (!across && visit_rows(operand, is_a ? kRows : call.n, visit)) return {};
   SharedRange range;
-  // The halves of each row; across, eight numbers at a time of each of 16 steps.
+  // The halves of each row; for MN-major operands, eight elements at a time of each of 16 k-steps.
   const unsigned rows = is_a ? kRows : call.n;
   const unsigned lines = across ? 2 * kWords : rows, pieces = across ? rows / 8 : 2;
   for (unsigned line = 0; line < lines; ++line) {
@@ -283,7 +283,7 @@ std::string Warpgroup::read_factor(const WgmmaCall& call, bool is_a, const Visit
       if (!range.holds(address, 16)) range = find_(context_, address);
       if (!range.holds(address, 16)) {
         return defect(" reaches shared address " + std::to_string(address) +
-                      ", which is none of the block's shared memory");
+                      ", which is outside of the block's shared memory");
       }
       visit(line, piece, range.begin + (address - range.address));
     }
@@ -350,11 +350,12 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
   Thread& me = threads_[thread];
   if (call.registers != nullptr && !me.fenced) {
     return "issues a wgmma at " + describe_site(call.site) +
-           " whose factor a lies in registers, without a wgmma_fence() since its last wait";
+           " whose operand a lies in registers, without a wgmma_fence() since its last wait";
   }
   const std::uint64_t number = me.issued;
   if (number < first_product_ + products_.size()) {
-    // As nearly always: what another thread has begun, for sums that were taken over before.
+    // The usual case: another thread has issued the same instruction, for accumulators that were
+    // taken over before.
     const Product& begun = products_[number - first_product_];
     const Accumulators& sums = accumulators_[begun.accumulators];
     if (call.registers == nullptr && sums.registers[thread] == registers && sums.n == call.n &&
@@ -364,7 +365,7 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
     }
   }
   const std::size_t known = accumulators_of(thread, registers);
-  if (number == first_product_ + products_.size()) {  // the first thread that comes here
+  if (number == first_product_ + products_.size()) {  // the first thread that issues it
     Product product{call, known, {}, {}};
     if (std::string defect = read(call, &product.operands, true); !defect.empty()) return defect;
     detail::tell_watcher([&](inspect::Watcher& watcher) {
@@ -394,12 +395,12 @@ std::string Warpgroup::issue(unsigned thread, float* registers, const WgmmaCall&
       (known != product.accumulators && accumulators.registers[thread] != nullptr) ||
       (known != accumulators_.size() && known != product.accumulators)) {
     return "issues a wgmma at " + describe_site(call.site) +
-           " whose accumulators are partly those of another one in flight";
+           " whose accumulators overlap those of another one in flight";
   }
   if (accumulators.registers[thread] == nullptr) {
     if (!me.fenced) {
       return "issues a wgmma at " + describe_site(call.site) +
-             " for registers that it has used, without a wgmma_fence() in between";
+             " for registers that it has accessed, without a wgmma_fence() in between";
     }
     take(accumulators, thread, registers, call.accumulate);
   }
@@ -415,7 +416,8 @@ std::string Warpgroup::commit(unsigned thread) {
   Thread& me = threads_[thread];
   if (me.committed == group_ends_.size()) group_ends_.push_back(me.issued);
   if (group_ends_[me.committed++] != me.issued) {
-    return "commits a group of wgmmas that has not as many as another thread's of its warpgroup";
+    return "commits a group of wgmmas that differs in number from another thread's of its "
+           "warpgroup";
   }
   return {};
 }
@@ -431,7 +433,8 @@ std::string Warpgroup::arrive(unsigned thread, unsigned groups, const detail::Si
              me.issued != threads_[first_at_].issued ||
              me.committed != threads_[first_at_].committed) {
     return "waits for wgmmas at " + describe_site(site) +
-           ", but has issued or committed others than a thread of its warpgroup that waits at " +
+           ", but has issued or committed other wgmmas than a thread of its warpgroup that waits "
+           "at " +
            describe_site(site_);
   }
   me.fenced = false;
@@ -472,7 +475,8 @@ std::string Warpgroup::describe_overwritten(const Product& product) const {
   constexpr std::size_t kWordsOfA = std::size_t{kRows} * kWords;
   const bool is_a = word < kWordsOfA;
   return std::string("waits for a wgmma issued at ") + describe_site(product.call.site) +
-         " whose factor " + (is_a ? "a" : "b") + " was overwritten before the wait, first in row " +
+         " whose operand " + (is_a ? "a" : "b") +
+         " was overwritten before the wait, first in row " +
          std::to_string((is_a ? word : word - kWordsOfA) / kWords);
 }
 

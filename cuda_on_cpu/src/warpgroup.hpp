@@ -1,5 +1,5 @@
 /// @file
-/// @brief The asynchronous matrix products (`wgmma`) of one warpgroup: 4 warps, 128 threads.
+/// @brief The asynchronous matrix multiplications (`wgmma`) of one warpgroup: 4 warps, 128 threads.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ namespace cuda_on_cpu {
 
 inline constexpr unsigned kWarpgroup = 4 * kLanes;
 
-/// One `wgmma.mma_async.m64nN`, as a thread issues it: 32 bytes deep, 8 or 16 numbers.
+/// One `wgmma.mma_async.m64nN` as issued by a thread: 32 bytes along k, 8 or 16 elements.
 struct WgmmaCall {
   ptx::FactorType type;
   unsigned n;
@@ -27,20 +27,20 @@ struct WgmmaCall {
   bool accumulate;
   detail::Site site;
   bool column_major_a = false;
-  const std::uint32_t* registers = nullptr;  ///< the thread's part of a, if that is where a is
+  const std::uint32_t* registers = nullptr;  ///< the thread's part of a, if a is in registers
 };
 
-/// An operand in shared memory, as a descriptor says: rows of 32 bytes along the depth, or across
-/// it with 16-bit numbers: a row-major b, a column-major a.
+/// An operand in shared memory, as described by a descriptor: K-major rows of 32 bytes, or MN-major
+/// with 16-bit elements: a row-major b, a column-major a.
 class WgmmaOperand {
  public:
   explicit WgmmaOperand(std::uint64_t descriptor);
-  /// Where a half of a row begins, 16 bytes.
+  /// The address of a half of a row, 16 bytes.
   std::uint32_t address(unsigned row, unsigned half) const;
-  /// Across the depth: where the eight numbers from 8 * `eight` on of a step of it begin.
+  /// MN-major: the address of the eight elements from 8 * `eight` on of a k-step.
   std::uint32_t address_across(unsigned step, unsigned eight) const;
   bool is_swizzled() const { return span_ != 0; }
-  /// Addresses between which so many rows along the depth lie, in any case.
+  /// Bounds of the addresses of this many K-major rows.
   struct Span {
     std::uint32_t begin, end;
   };
@@ -50,54 +50,54 @@ class WgmmaOperand {
   std::uint32_t permuted(std::uint32_t plain) const;
 
   std::uint32_t start_, leading_, stride_;
-  std::uint32_t base_;   ///< how far from the start of the swizzle's pattern
-  unsigned row_, span_;  ///< bytes; the swizzle's, or 0
+  std::uint32_t base_;   ///< offset from the start of the swizzle pattern
+  unsigned row_, span_;  ///< bytes of the swizzle, or 0
 };
 
-/// Some of a block's shared memory.
+/// A part of a block's shared memory.
 struct SharedRange {
   const unsigned char* begin = nullptr;
-  std::uint32_t address = 0;  ///< of the beginning, 18 bits
+  std::uint32_t address = 0;  ///< start address, 18 bits
   std::uint32_t bytes = 0;
   bool holds(std::uint32_t at, std::uint32_t count) const {
     return at >= address && at - address <= bytes && count <= bytes - (at - address);
   }
 };
 
-/// Collects what the threads issue, and multiplies when they all wait for it.
+/// Collects the instructions that the threads issue, and multiplies when all threads wait.
 ///
-/// When a product is issued, its operands are copied, and its accumulators taken over from the
-/// registers, which become NaNs. When it is waited for, the operands must still be the same, and
-/// the registers still NaNs: the hardware reads and writes them at any time in between.
+/// When an instruction is issued, its operands are copied, and its accumulators are taken over from
+/// the registers, which become NaNs. At the wait, the operands must be unchanged and the registers
+/// must still hold NaNs: the hardware reads and writes them at any time in between.
 ///
-/// Each function but finish() is called by one thread, `thread` of the warpgroup, and returns what
-/// that thread did wrong, or an empty text.
+/// Each function except finish() is called by one thread, `thread` of the warpgroup, and returns a
+/// description of that thread's error, or an empty text.
 class Warpgroup {
  public:
-  /// Finds the shared memory around an 18-bit address; empty where there is none.
+  /// Finds the shared memory around an 18-bit address; empty if there is none.
   using FindShared = SharedRange (*)(void* context, std::uint32_t address);
   Warpgroup(FindShared find, void* context) : find_(find), context_(context) {}
 
   std::string issue(unsigned thread, float* registers, const WgmmaCall& call);
   void fence(unsigned thread) { threads_[thread].fenced = true; }
   std::string commit(unsigned thread);
-  /// Returns true in `complete` for the last thread to arrive.
+  /// Sets `complete` to true for the last thread to arrive.
   std::string arrive(unsigned thread, unsigned groups, const detail::Site& site, bool* complete);
-  /// All threads have arrived: does what they wait for.
+  /// All threads have arrived: executes the instructions that they wait for.
   std::string finish();
 
-  /// Where a product was issued that nobody has waited for; null if there is none.
+  /// The source location of an instruction that no thread has waited for; null if there is none.
   const detail::Site* unfinished() const {
     return products_.empty() ? nullptr : &products_.front().call.site;
   }
 
  private:
-  /// The accumulators of one array of registers in each thread, while products write them.
+  /// The accumulators of one array of registers in each thread, while instructions write them.
   struct Accumulators {
     unsigned n = 0;
     std::array<float*, kWarpgroup> registers{};
     std::vector<float> values;       ///< [64][n]
-    std::uint64_t last_product = 0;  ///< number of the last product that was issued for them
+    std::uint64_t last_product = 0;  ///< number of the last instruction issued for them
     bool in_use = false;
   };
   struct Product {
@@ -112,19 +112,19 @@ class Warpgroup {
     bool fenced = false;
   };
 
-  /// Calls visit(row, half, its 16 bytes) for a factor's rows; where it lies across the depth,
-  /// visit(step of the depth, i, its numbers 8 i ... 8 i + 7).
+  /// Calls visit(row, half, its 16 bytes) for the rows of a K-major operand; for an MN-major
+  /// operand, visit(k-step, i, its elements 8 i ... 8 i + 7).
   template <class Visit>
   std::string read_factor(const WgmmaCall& call, bool is_a, const Visit& visit) const;
-  /// As read_factor(), for rows along the depth. False, and visits none, if not all addresses
-  /// around the factor are known to be shared memory: then the places are to be looked up one by
+  /// As read_factor(), for K-major operands. Returns false and visits none if some addresses around
+  /// the operand are not known to be shared memory: then the locations must be looked up one by
   /// one.
   template <class Visit>
   bool visit_rows(const WgmmaOperand& operand, unsigned rows, const Visit& visit) const;
-  /// Whether the factors are known to be in shared memory as they were at the issue.
+  /// Whether the operands in shared memory are known to be unchanged since the issue.
   bool is_untouched(const Product& product) const;
-  /// Reads what lies in shared memory.
-  /// @param is_issued it is now; else somebody has waited for it
+  /// Reads the operand in shared memory.
+  /// @param is_issued whether it is being issued; otherwise a thread has waited for it
   std::string read(const WgmmaCall& call, std::vector<std::uint32_t>* operands,
                    bool is_issued) const;
   std::size_t accumulators_of(unsigned thread, const float* registers) const;
@@ -132,8 +132,8 @@ class Warpgroup {
   void multiply(const Product& product);
   template <ptx::FactorType kType>
   void multiply_as(const Product& product);
-  void multiply_coarsely(const Product& product);  ///< of factors of 8 bits
-  /// The sums that a product is added to: zeros for those that begin with it.
+  void multiply_coarsely(const Product& product);  ///< FP8 operands
+  /// The accumulators to which a product is added: zeros for the first product.
   float* sums_of(const Product& product);
   std::string give_back(Accumulators& accumulators);
   std::string describe_overwritten(const Product& product) const;
@@ -143,13 +143,13 @@ class Warpgroup {
   std::array<Thread, kWarpgroup> threads_{};
   std::deque<Product> products_;
   std::uint64_t first_product_ = 0;        ///< number of products_.front()
-  std::vector<std::uint64_t> group_ends_;  ///< number of the first product behind each group
+  std::vector<std::uint64_t> group_ends_;  ///< number of the first instruction after each group
   std::vector<Accumulators> accumulators_;
   std::vector<std::uint32_t> operands_now_;
 
   unsigned arrived_ = 0;  ///< threads in the wait
   unsigned first_at_ = 0;
-  unsigned groups_ = 0;  ///< that may stay open
+  unsigned groups_ = 0;  ///< groups that may remain pending
   detail::Site site_;
 };
 

@@ -10,10 +10,11 @@ namespace {
 
 using Seconds = std::chrono::duration<double>;
 
-/// An estimate counts from this part of the limit on: the first blocks may be slower than others.
+/// The fraction of the limit from which on an estimate is used: the first blocks may be slower than
+/// others.
 constexpr double kFirstPart = 1.0 / 20;
 
-// Written while no kernel runs, but for the estimate.
+// Written while no kernel runs, except for the estimate.
 std::atomic<bool> on{false};
 WatchdogClock::time_point since;
 Seconds limit;

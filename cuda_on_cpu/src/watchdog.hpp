@@ -1,5 +1,5 @@
 /// @file
-/// @brief The state of control::Watchdog, as launches read it.
+/// @brief The state of control::Watchdog, as read by launches.
 #pragma once
 
 #include <chrono>
@@ -10,8 +10,8 @@ namespace cuda_on_cpu {
 
 using WatchdogClock = std::chrono::steady_clock;
 
-/// Whether a watchdog ends a launch, now that `begun` of its `clusters` have begun: the seconds
-/// that all launches would take, if these are too many.
+/// Whether a watchdog ends a launch after `begun` of its `clusters` have started: the estimated
+/// seconds of all launches, if they exceed the limit.
 std::optional<double> ended_by_watchdog(WatchdogClock::time_point launched, std::uint64_t begun,
                                         std::uint64_t clusters);
 

@@ -12,7 +12,7 @@
 namespace cuda_on_cpu {
 namespace {
 
-/// More blocks than this cannot wait at once.
+/// The most blocks that can wait at the same time.
 constexpr unsigned kMaxHelpers = 1024;
 
 unsigned default_threads() {
@@ -46,7 +46,7 @@ void WorkerPool::run(GridLaunch& launch) {
   if (wanted_ > 0) wake_.notify_all();
   run_blocks(launch, false);
   std::unique_lock lock(mutex_);
-  left_.wait(lock, [this] { return helpers_ == 0; });  // their blocks may yet ask for launch_
+  left_.wait(lock, [this] { return helpers_ == 0; });  // their blocks may still access launch_
   launch_ = nullptr;
 }
 
@@ -76,7 +76,7 @@ void WorkerPool::help() {
       run_blocks(launch, true);
       lock.lock();
     } while (helpers_ <= wanted_ &&
-             !launch.exhausted());  // two may have thought themselves the surplus
+             !launch.exhausted());  // two helpers may have decided that they are surplus
     --helpers_;
     left_.notify_one();
   }
@@ -86,7 +86,7 @@ void WorkerPool::run_blocks(GridLaunch& launch, bool is_helper) {
   BlockRunner& runner = BlockRunner::of_this_thread();
   std::uint64_t index = 0;
   ++running_;
-  // Once blocks have stopped waiting there are more helpers than wanted.
+  // When blocks have stopped waiting, there are more helpers than wanted.
   while (!(is_helper && helpers_ > wanted_) && launch.take_cluster(&index)) {
     launch.cluster_blocks == 1 ? runner.run(launch, index) : Cluster::run(launch, index);
   }

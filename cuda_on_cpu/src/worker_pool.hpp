@@ -11,12 +11,12 @@
 
 namespace cuda_on_cpu {
 
-/// Spreads a launch's blocks over the cores. The launching thread takes part, with helpers that are
-/// kept for the next launch.
+/// Distributes a launch's blocks over the cores. The launching thread takes part, with helpers that
+/// are kept for the next launch.
 ///
-/// A block that waits for another block keeps its OS thread, so another helper takes its place
-/// while it waits: about as many OS threads as there are cores are busy, and any number of blocks
-/// may wait.
+/// A block that waits for another block keeps its OS thread, so another helper replaces it during
+/// the wait: about as many OS threads as there are cores are busy, and any number of blocks may
+/// wait.
 class WorkerPool {
  public:
   static WorkerPool& instance();
@@ -26,10 +26,10 @@ class WorkerPool {
 
   /// Runs the whole grid, one launch at a time.
   void run(GridLaunch& launch);
-  /// Of the grid that runs now.
+  /// Of the current grid.
   control::LaunchProgress progress();
 
-  /// The calling OS thread's block waits. False if no further helper can be had.
+  /// The calling OS thread's block waits. False if no further helper can be created.
   bool block_waits();
   void block_goes_on();
   /// Whether all OS threads that have a block wait.
@@ -46,11 +46,11 @@ class WorkerPool {
   std::condition_variable left_;
   GridLaunch* launch_ = nullptr;
   unsigned threads_;
-  unsigned started_ = 0;               ///< helpers that exist
-  std::atomic<unsigned> helpers_ = 0;  ///< that are at work on launch_
-  std::atomic<unsigned> wanted_ = 0;   ///< how many should be
+  unsigned started_ = 0;               ///< existing helpers
+  std::atomic<unsigned> helpers_ = 0;  ///< helpers that work on launch_
+  std::atomic<unsigned> wanted_ = 0;   ///< target number of helpers
   std::atomic<unsigned> running_ =
-      0;  ///< OS threads that have or take blocks, the launching one too
+      0;  ///< OS threads that have or take blocks, including the launching one
   std::atomic<unsigned> waiting_ = 0;  ///< OS threads whose block waits
 };
 

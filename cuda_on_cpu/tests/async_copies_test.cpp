@@ -30,7 +30,7 @@ TEST_CASE("a wait for all batches but the last lands the others only") {
 
 TEST_CASE("zero-filled bytes are not read from the source") {
   const Defaults defaults;
-  // Two floats only: what lies behind them must not be touched.
+  // Two floats only: the memory after them must not be accessed.
   DeviceArray<float> in(std::vector<float>{3, 4}), out(4);
   REQUIRE(launch(zero_filled_copy, {1, 1}, in.data(), out.data()) == cudaSuccess);
   CHECK(out.host() == std::vector<float>{3, 4, 0, 0});
@@ -70,7 +70,7 @@ TEST_CASE("threads that copy nothing asynchronously may follow threads that did"
   std::iota(values.begin(), values.end(), 1.0f);
   DeviceArray<float> in(values), out(256);
   REQUIRE(launch(copy_by_some_threads, {1, 8}, in.data(), out.data(), 8) == cudaSuccess);
-  // In the same place of the machine, a block of more threads, none of which copies.
+  // On the same OS thread, a block of more threads, none of which copies.
   REQUIRE(launch(copy_by_some_threads, {4, 256}, in.data(), out.data(), 0) == cudaSuccess);
   REQUIRE(launch(copy_by_some_threads, {4, 256}, in.data(), out.data(), 40) == cudaSuccess);
   const std::vector<float> result = out.host();

@@ -21,7 +21,7 @@ __global__ void other_atomics(int* min, int* max, unsigned* bits, unsigned* inc,
   atomicSub(&bits[4], 1u);
   atomicInc(inc, 9u);
   atomicDec(dec, 9u);
-  // An addition made of compare-and-swap.
+  // An addition implemented with compare-and-swap.
   int old = *static_cast<volatile int*>(cas);
   int seen;
   do {

@@ -1,6 +1,6 @@
-// In brackets: marks by which the tests find the line that a report must name.
+// In brackets: marks with which the tests find the line that a report must name.
 
-// Assertions are under test here, in every build.
+// Assertions are tested in every build type.
 #undef NDEBUG
 
 #include <assert.h>

@@ -7,7 +7,7 @@
 
 namespace {
 
-/// A later launch works: nothing of a failed one is left behind.
+/// A later launch works: a failed one leaves no state behind.
 bool goes_on_to_work() {
   DeviceArray<int> in(std::vector<int>(256, 2)), out(1);
   return launch(reduce_tree, {1, 256}, in.data(), out.data()) == cudaSuccess && out.first() == 512;
@@ -79,7 +79,7 @@ TEST_CASE("a kernel's error is the launch's, the last error, and the next synchr
   CHECK(cudaGetLastError() == cudaSuccess);
   CHECK(launch(call_trap, {1, 32}) == cudaErrorLaunchFailure);
   CHECK(cudaGetLastError() == cudaErrorLaunchFailure);
-  CHECK(cudaDeviceSynchronize() == cudaSuccess);  // asked for and forgotten
+  CHECK(cudaDeviceSynchronize() == cudaSuccess);  // returned and cleared
 }
 
 TEST_CASE("__trap and a failed assert end the kernel with a report") {

@@ -18,7 +18,7 @@ __global__ void cluster_ranks(unsigned* rank, unsigned* blocks) {
 __global__ void meet_in_clusters(int* flags, int* seen, int rounds) {
   const unsigned blocks = ptx::cluster_nctarank(), me = blockIdx.x;
   const unsigned next = me / blocks * blocks + (me + 1) % blocks;
-  if (threadIdx.x >= 32) return;  // whoever has exited is not waited for
+  if (threadIdx.x >= 32) return;  // threads that have exited are not waited for
   for (int round = 0; round < rounds; ++round) {
     if (threadIdx.x == 0) flags[me] = round + 1;
     ptx::barrier_cluster_arrive();
@@ -51,7 +51,7 @@ __global__ void misuse_cluster(ClusterMisuse how) {
     ptx::mbarrier_arrive_cluster(there);  // [arrives there]
   }
   if (how == ClusterMisuse::in_vain && rank == 0 && !first) {
-    ptx::mbarrier_wait(&barrier, 0);  // [waits in vain]
+    ptx::mbarrier_wait(&barrier, 0);  // [waits forever]
   }
   if (rank == 1 && how != ClusterMisuse::early_arrival) ptx::mbarrier_wait(&barrier, 0);
   ptx::barrier_cluster_arrive();

@@ -15,7 +15,7 @@ using cuda_on_cpu::control::ThreadOrder;
 constexpr ThreadOrder kAllOrders[] = {ThreadOrder::forward, ThreadOrder::reverse,
                                       ThreadOrder::shuffled};
 
-/// `rows` rows of 32 floats: 1, 2 ... And its map, in boxes of a row.
+/// `rows` rows of 32 floats: 1, 2 ... and a tensor map of it, with boxes of one row.
 struct Rows {
   std::vector<float> host;
   DeviceArray<float> device;
@@ -62,7 +62,7 @@ TEST_CASE("a launch with a cluster that does not fit is refused") {
   CHECK(run(18, 9) == cudaErrorInvalidClusterSize);
   CHECK(report_names("a cluster of 9 blocks is larger than 8"));
   CHECK(run(5, 2) == cudaErrorInvalidClusterSize);
-  CHECK(report_names("gridDim.x, 5, is no multiple of the cluster's, 2"));
+  CHECK(report_names("gridDim.x, 5, is not a multiple of the cluster's, 2"));
   CHECK(run(dim3(4, 3), dim3(2, 2)) == cudaErrorInvalidClusterSize);
   CHECK(report_names("gridDim.y, 3"));
   CHECK(run(4, dim3(2, 0)) == cudaErrorInvalidClusterSize);
@@ -84,7 +84,7 @@ TEST_CASE("threads of a cluster meet at its barrier, without those that have exi
   }
 }
 
-TEST_CASE("a load into several blocks arrives in each, and stages are passed on between blocks") {
+TEST_CASE("a multicast load arrives in each block, and stages are passed on between blocks") {
   const Defaults defaults;
   for (const ThreadOrder order : kAllOrders) {
     control::set_thread_order(order, 5);
@@ -103,7 +103,8 @@ TEST_CASE("a load into several blocks arrives in each, and stages are passed on 
   }
 }
 
-TEST_CASE("what cannot be shared is an error that names the place") {
+TEST_CASE(
+    "an invalid access to another block's shared memory is an error that names the location") {
   const Defaults defaults;
   const Rows rows(16);
   DeviceArray<float> out(16 * 64);
@@ -115,7 +116,8 @@ TEST_CASE("what cannot be shared is an error that names the place") {
     CHECK(run(ShareMisuse::mask_outside) == cudaErrorLaunchFailure);
     CHECK(report_names(place_of("clusters.cu", "shared load"), "block 2 of a cluster that has 2"));
     CHECK(run(ShareMisuse::empty_mask) == cudaErrorLaunchFailure);
-    CHECK(report_names(place_of("clusters.cu", "shared load"), "for no block"));
+    CHECK(
+        report_names(place_of("clusters.cu", "shared load"), "with a mask that contains no block"));
     CHECK(run(ShareMisuse::no_first_meeting) == cudaErrorLaunchFailure);
     CHECK(report_names(place_of("clusters.cu", "shared load"), "has not been initialized"));
     CHECK(run(ShareMisuse::no_last_meeting) == cudaErrorLaunchFailure);
@@ -126,7 +128,7 @@ TEST_CASE("what cannot be shared is an error that names the place") {
       CHECK(report_names(place_of("clusters.cu", "into one that ends"),
                          waits ? "ended without a wait for the load" : "which has ended"));
     }
-    CHECK(run(ShareMisuse::none) == cudaSuccess);  // nothing is left behind
+    CHECK(run(ShareMisuse::none) == cudaSuccess);  // no state is left behind
   }
 }
 
@@ -156,7 +158,7 @@ TEST_CASE("blocks of a cluster store in each other's shared memory") {
   }
 }
 
-TEST_CASE("what cannot be stored in another block is an error that names the place") {
+TEST_CASE("an invalid store to another block is an error that names the location") {
   const Defaults defaults;
   DeviceArray<float4> out(2 * 32 * 2);
   const auto run = [&](ExchangeMisuse how) {
@@ -172,18 +174,18 @@ TEST_CASE("what cannot be stored in another block is an error that names the pla
     CHECK(run(ExchangeMisuse::unaligned) == cudaErrorMisalignedAddress);
     CHECK(report_names(place, "not aligned to 16 bytes"));
     CHECK(run(ExchangeMisuse::outside) == cudaErrorIllegalAddress);
-    CHECK(report_names(place, "for an address of no shared memory"));
+    CHECK(report_names(place, "for an address that is not in shared memory"));
     CHECK(run(ExchangeMisuse::barrier_elsewhere) == cudaErrorLaunchFailure);
-    CHECK(report_names(place, "a barrier in another block"));
+    CHECK(report_names(place, "a barrier in a different block"));
     CHECK(run(ExchangeMisuse::ended) == cudaErrorLaunchFailure);
     CHECK(report_names(place, "block 1 of the cluster, which has ended"));
     CHECK(run(ExchangeMisuse::no_wait) == cudaErrorLaunchFailure);
-    CHECK(report_names(place, "ended without a wait for the numbers"));
-    CHECK(run(ExchangeMisuse::none) == cudaSuccess);  // nothing is left behind
+    CHECK(report_names(place, "ended without a wait for the data"));
+    CHECK(run(ExchangeMisuse::none) == cudaSuccess);  // no state is left behind
   }
 }
 
-TEST_CASE("misuse of a cluster's barriers is an error that names the place") {
+TEST_CASE("misuse of a cluster's barriers is an error that names the location") {
   const Defaults defaults;
   const auto fails_at = [](ClusterMisuse how, const char* mark, const char* why) {
     return launch_in_clusters(2, misuse_cluster, {4, 32}, how) == cudaErrorLaunchFailure &&
@@ -193,14 +195,14 @@ TEST_CASE("misuse of a cluster's barriers is an error that names the place") {
     control::set_thread_order(order, 5);
     CHECK(launch_in_clusters(2, misuse_cluster, {4, 32}, ClusterMisuse::none) == cudaSuccess);
     CHECK(fails_at(ClusterMisuse::wait_first, "waits first", "without having arrived"));
-    CHECK(fails_at(ClusterMisuse::arrives_twice, "arrives twice", "once more"));
+    CHECK(fails_at(ClusterMisuse::arrives_twice, "arrives twice", "twice"));
     CHECK(fails_at(ClusterMisuse::early_arrival, "arrives there", "has not been initialized"));
     CHECK(fails_at(ClusterMisuse::ended, "arrives there", "which has ended"));
     CHECK(launch_in_clusters(2, misuse_cluster, {4, 32}, ClusterMisuse::rank_outside) ==
           cudaErrorLaunchFailure);
     CHECK(report_names("calls mapa", "block 2 of a cluster that has 2"));
-    CHECK(fails_at(ClusterMisuse::in_vain, "waits in vain", "deadlock"));
-    CHECK(report_names(place_of("clusters.cu", "last meeting"), "Of the same cluster, block"));
+    CHECK(fails_at(ClusterMisuse::in_vain, "waits forever", "deadlock"));
+    CHECK(report_names(place_of("clusters.cu", "last meeting"), "In the same cluster, block"));
   }
 }
 
@@ -221,7 +223,8 @@ TEST_CASE("a cooperative launch of clusters synchronizes the whole grid") {
   }
 }
 
-TEST_CASE("blocks of clusters can wait for those of others, and for ever") {
+TEST_CASE(
+    "blocks of clusters can wait for blocks of other clusters, and a wait forever is detected") {
   const Defaults defaults;
   for (const ThreadOrder order : kAllOrders) {
     control::set_thread_order(order, 9);
@@ -238,5 +241,5 @@ TEST_CASE("blocks of clusters can wait for those of others, and for ever") {
   DeviceArray<unsigned> flag(std::vector<unsigned>{0});
   CHECK(launch_in_clusters(2, poll_in_clusters_for_ever, {4, 32}, flag.data()) ==
         cudaErrorLaunchTimeout);
-  CHECK(report_names("deadlock", place_of("clusters.cu", "for ever")));
+  CHECK(report_names("deadlock", place_of("clusters.cu", "forever")));
 }

@@ -1,4 +1,4 @@
-// The control interface must bring in no CUDA names: here they mean something else.
+// The control interface must declare no CUDA names: here they have another meaning.
 #include <doctest/doctest.h>
 
 #include <cuda_on_cpu/control.hpp>
@@ -13,7 +13,7 @@ int threadIdx = 2;
 
 }  // namespace
 
-TEST_CASE("the control interface brings in no CUDA names") {
+TEST_CASE("the control interface declares no CUDA names") {
   CHECK(cudaMalloc(dim3{}, float4{}) + threadIdx == 3);
   CHECK(cuda_on_cpu::control::worker_threads() >= 1);
   cuda_on_cpu::inspect::ThreadPosition position{};

@@ -28,7 +28,7 @@ int asked(cudaDeviceAttr attribute) {
 
 }  // namespace
 
-TEST_CASE("the device answers all queries as the chosen model of a card") {
+TEST_CASE("the device answers all queries like the selected card") {
   const Defaults defaults;
   const DefaultDeviceAfterwards restored;
   CHECK(cuda_on_cpu::control::find_device_model("sm_85") == nullptr);
@@ -73,14 +73,14 @@ TEST_CASE("the device answers all queries as the chosen model of a card") {
   CHECK(asked(cudaDevAttrMultiProcessorCount) == 8);
 }
 
-TEST_CASE("a block has no more shared memory than on the chosen card") {
+TEST_CASE("a block has no more shared memory than on the selected card") {
   const Defaults defaults;
   const DefaultDeviceAfterwards restored;
   constexpr auto kAttribute = cudaFuncAttributeMaxDynamicSharedMemorySize;
   DeviceArray<int> out(1);
   REQUIRE(cudaFuncSetAttribute(write_int, kAttribute, 160 * 1024) == cudaSuccess);
   CHECK(launch(write_int, {1, 1, 160 * 1024}, out.data(), 1) == cudaSuccess);
-  become("sm_86");  // where nothing was allowed yet
+  become("sm_86");  // before any limit was raised
   CHECK(launch(write_int, {1, 1, 99 * 1024}, out.data(), 2) == cudaErrorInvalidValue);
   CHECK(report_names("write_int", "allows up to 101376 on sm_86"));
   CHECK(cudaFuncSetAttribute(write_int, kAttribute, 160 * 1024) == cudaErrorInvalidValue);
@@ -90,7 +90,9 @@ TEST_CASE("a block has no more shared memory than on the chosen card") {
   CHECK(out.first() == 2);
 }
 
-TEST_CASE("an instruction that the chosen card lacks ends the kernel and says what needs what") {
+TEST_CASE(
+    "an instruction that the selected card lacks ends the kernel and names the required "
+    "architecture") {
   const Defaults defaults;
   const DefaultDeviceAfterwards restored;
   constexpr cudaError_t kNone = cudaErrorIllegalInstruction;
@@ -124,7 +126,7 @@ TEST_CASE("an instruction that the chosen card lacks ends the kernel and says wh
   CHECK(warpgroup() == cudaSuccess);
 }
 
-TEST_CASE("a cooperative launch takes as many blocks as can wait here on any card") {
+TEST_CASE("a cooperative launch has at most as many blocks as can wait, on any card") {
   const Defaults defaults;
   const DefaultDeviceAfterwards restored;
   become("sm_90");

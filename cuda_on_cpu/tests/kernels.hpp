@@ -6,12 +6,12 @@
 #include <cuda_runtime.h>
 
 // --- indices.cu
-/// Writes the number of each thread of the grid, and counts how often it ran.
+/// Writes the index of each thread of the grid, and counts how often it ran.
 __global__ void record_indices(unsigned* grid_rank, unsigned* runs);
 __global__ void store_arguments(char c, double d, float3 v, double* out);
-/// Appends each thread's number to `order`, in the order in which the threads run.
+/// Appends each thread's index to `order`, in the order in which the threads run.
 __global__ void record_order(unsigned* count, unsigned* order);
-/// Each thread reads what its neighbour wrote; the barrier between is left out on request.
+/// Each thread reads the value that its neighbour wrote; the barrier in between is optional.
 template <bool kWithBarrier>
 __global__ void rotate_through_shared(int* out);
 __global__ void unequal_work(unsigned long long* sum, int rounds);
@@ -44,7 +44,7 @@ __global__ void rotate_in_warp(int* out);
 __global__ void count_with_active_mask(unsigned* count);
 
 // --- static_shared.cu, static_shared_more.cu
-/// Counts the bytes of fresh shared memory that are not 0xFF, then writes all over it.
+/// Counts the bytes of fresh shared memory that are not 0xFF, then overwrites all of it.
 __global__ void static_shared_is_fresh(unsigned* stale);
 template <int kFloats>
 __global__ void template_shared_is_fresh(unsigned* stale);
@@ -52,7 +52,7 @@ __global__ void inline_shared_is_fresh(unsigned* stale);
 __global__ void inline_shared_is_fresh_elsewhere(unsigned* stale);
 __global__ void other_file_shared_is_fresh(unsigned* stale);
 __global__ void aligned_shared(unsigned long long* misalignment);
-/// Writes to a byte of one of three variables of 17, 32 and 12 bytes, or behind it.
+/// Writes to a byte of one of three variables of 17, 32 and 12 bytes, or after it.
 __global__ void write_static_shared(int variable, int byte);
 
 // --- memory.cu
@@ -60,7 +60,7 @@ __global__ void write_int(int* where, int value);
 __global__ void write_byte(char* where, char value);
 __global__ void read_int(const int* from, int* out);
 __global__ void scale_by_constants(const float* in, float* out);
-/// Writes to the constants that scale_by_constants() reads.
+/// Writes the constants that scale_by_constants() reads.
 cudaError_t set_scales(const float* values, size_t bytes, size_t offset);
 /// Reads the device variable that add_to_counter() increments; it starts at 5.
 cudaError_t read_counter(int* value, size_t bytes);
@@ -78,18 +78,17 @@ __global__ void copy_behind(const float* in, int first, int zero_filled);
 __global__ void copy_by_some_threads(const float* in, float* out, int copiers);
 
 // --- mbarriers.cu
-/// One warp takes from a ring of stages what another one puts there, and turns each 32 numbers
-/// round.
+/// A consumer warp reads stages of a ring that a producer warp fills, and reverses each 32 numbers.
 __global__ void pass_through_ring(const int* in, int* out, int rounds);
 __global__ void wait_in_vain(int arrivals);
 __global__ void wait_for_phase_before(int* done);
 __global__ void misuse_barrier(int how);
 __global__ void meet_in_halves(int* out);
 __global__ void meet_in_vain();
-/// The second warp's threads copy 4 bytes each and leave; their copies arrive at a barrier for
-/// them. With `how` 0 the first warp waits for it, else it does not; 2: one thread arrives twice.
+/// The second warp's threads copy 4 bytes each and exit; their copies arrive at a barrier for them.
+/// With `how` 0 the first warp waits for it, otherwise it does not; 2: one thread arrives twice.
 __global__ void copies_arrive(const int* in, int* early, int* out, int how);
-/// Bytes as they lie, by TMA. `shift` misaligns the source.
+/// A bulk load by TMA. `shift` misaligns the source.
 __global__ void bulk_copy(const int* in, int* early, int* out, int shift);
 
 // --- tensor_loads.cu
@@ -102,14 +101,15 @@ template <int kRank>
 __global__ void load_columns(CUtensorMap map, Coordinates at, Coordinates offset, int bytes,
                              int floats, float* out);
 enum class BulkStore { right, no_wait, others_wait, overwritten };
-/// Stores a box of floats 1, 2 ... that lie in shared memory one after the other.
+/// Stores a box of floats 1, 2 ... that are contiguous in shared memory.
 __global__ void store_to_array(CUtensorMap map, Coordinates at, int floats, BulkStore how);
-/// Loads a box of 128 floats and makes the mistake number `how`.
+/// Loads a box of 128 floats and makes mistake number `how`.
 __global__ void misuse_load(CUtensorMap map, int how, float* out);
 
 // --- clusters.cu
 __global__ void cluster_ranks(unsigned* rank, unsigned* blocks);
-/// In each round a block tells its number, and notes what its neighbour in the cluster has told.
+/// In each iteration a block publishes its number, and records the number of its neighbour in the
+/// cluster.
 __global__ void meet_in_clusters(int* flags, int* seen, int rounds);
 enum class ClusterMisuse {
   none,
@@ -120,12 +120,12 @@ enum class ClusterMisuse {
   rank_outside,
   in_vain
 };
-/// Two blocks of a warp: one arrives at a barrier of the other, and perhaps makes a mistake.
+/// Two blocks of one warp: one arrives at a barrier of the other, optionally with a mistake.
 __global__ void misuse_cluster(ClusterMisuse how);
 enum class ShareMisuse { none, mask_outside, empty_mask, no_first_meeting, no_last_meeting };
-/// In each round each block of a cluster loads 32 floats for all of it, and all store all.
+/// In each iteration each block of a cluster loads 32 floats for all blocks, and all store them.
 __global__ void share_boxes(CUtensorMap map, int rounds, float* out, ShareMisuse how);
-/// Two blocks, one of which does not wait for what the other loads for both.
+/// Two blocks, one of which does not wait for the data that the other loads for both.
 __global__ void share_with_one_that_ends(CUtensorMap map, bool waits);
 enum class ExchangeMisuse {
   none,
@@ -137,20 +137,20 @@ enum class ExchangeMisuse {
   ended,
   no_wait
 };
-/// In each round each thread of a cluster stores four numbers in each of its blocks, and adds up
-/// what has come, by ranks.
+/// In each iteration each thread of a cluster stores four numbers to each of its blocks, and sums
+/// the received numbers in rank order.
 __global__ void exchange_in_clusters(int rounds, float4* out, ExchangeMisuse how);
-/// As pass_backwards(), and then all blocks of a cluster meet.
+/// Like pass_backwards(), followed by a barrier of the cluster.
 __global__ void pass_backwards_in_clusters(unsigned* next);
 __global__ void poll_in_clusters_for_ever(unsigned* flag);
 
 // --- wgmma.cu
-/// A factor in shared memory; all in bytes.
+/// An operand in shared memory; all sizes in bytes.
 struct WgmmaFactor {
   int begin, leading, stride, swizzle;
 };
 enum class WgmmaNumbers { tf32, f16, bf16, e4m3 };
-/// d += a * b, or d = a * b, in each warpgroup's own d [64][kN]; `steps` times 32 bytes deep.
+/// d += a * b, or d = a * b, in each warpgroup's own d [64][kN]; `steps` times 32 bytes along k.
 template <int kN, WgmmaNumbers kType>
 __global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFactor a, WgmmaFactor b,
                                       int steps, bool accumulate, float* d);
@@ -167,8 +167,8 @@ enum class WgmmaMisuse {
   few_threads,
   beyond_shared
 };
-/// d [64][64] += a * b in TF32, `steps` times 8 deep, with a in registers from shared memory that
-/// is not swizzled: [64][32]. Makes the mistake, if there is one.
+/// d [64][64] += a * b in TF32, `steps` times 8 along k, with a in registers, from unswizzled
+/// shared memory: [64][32]. Optionally makes a mistake.
 enum class RegistersMisuse { none, no_fence, overwritten };
 __global__ void multiply_registers(const float* image, int floats, WgmmaFactor b, int steps,
                                    RegistersMisuse how, float* d);
@@ -183,7 +183,7 @@ __global__ void store_transposed_matrices(const unsigned* in, unsigned* out);
 __global__ void store_misaligned_matrix();
 /// d += a * b with a [16][8] and b [8][8], as bits, and d [16][8].
 __global__ void multiply_matrices(const unsigned* a, const unsigned* b, float* d);
-/// d += a * b with a [16][16] and b [16][8] of float16 or bfloat16, as bits, and d [16][8].
+/// d += a * b with a [16][16] and b [16][8] of fp16 or bf16, as bits, and d [16][8].
 __global__ void multiply_half_matrices(const unsigned short* a, const unsigned short* b,
                                        bool bfloat, float* d);
 __global__ void multiply_in_part_of_a_warp();
@@ -195,7 +195,7 @@ __global__ void other_atomics(int* min, int* max, unsigned* bits, unsigned* inc,
 __global__ void math_functions(float* f, int* i, unsigned* u);
 
 // --- naive_conv.cu
-/// One thread an output: y[k][p][q] = sum over c, r, s of x[c][p + r][q + s] * w[k][c][r][s].
+/// One thread per output: y[k][p][q] = sum over c, r, s of x[c][p + r][q + s] * w[k][c][r][s].
 __global__ void naive_conv(const float* x, const float* w, float* y, int channels, int height,
                            int width, int filter);
 __global__ void many_barriers(float* y, int rounds);

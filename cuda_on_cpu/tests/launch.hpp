@@ -28,7 +28,7 @@ inline constexpr bool kAddressSanitizer = true;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
-/// Starts each test from the defaults and leaves none of its errors behind.
+/// Starts each test from the defaults and clears its errors.
 struct Defaults {
   Defaults() { cuda_on_cpu::control::reset(); }
   ~Defaults() { cuda_on_cpu::control::reset(); }
@@ -92,7 +92,7 @@ class DeviceArray {
   T* data_ = nullptr;
 };
 
-/// "file.cu:12" for the line of a kernel's source that bears `mark` in brackets.
+/// "file.cu:12" for the line of a kernel's source with `mark` in brackets.
 inline std::string place_of(const std::string& file, const std::string& mark) {
   std::ifstream source(std::filesystem::path(CUDA_ON_CPU_TESTS_DIR) / file);
   std::string line;
@@ -103,7 +103,7 @@ inline std::string place_of(const std::string& file, const std::string& mark) {
   return "no line marked [" + mark + "] in " + file;
 }
 
-/// Whether the last report holds all these texts.
+/// Whether the last report contains all these texts.
 template <class... Texts>
 bool report_names(const Texts&... texts) {
   const std::string report = cuda_on_cpu::control::last_report();

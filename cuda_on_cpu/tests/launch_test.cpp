@@ -25,7 +25,7 @@ TEST_CASE("every thread of every block runs once, with its own indices") {
   }
 }
 
-TEST_CASE("a watchdog ends a launch that would take too long, and no other") {
+TEST_CASE("a watchdog ends a launch that would exceed the time limit, and no other") {
   const Defaults defaults;
   DeviceArray<int> out(1);
   const auto launch_blocks = [&](unsigned count) {
@@ -35,7 +35,7 @@ TEST_CASE("a watchdog ends a launch that would take too long, and no other") {
   using Seconds = std::chrono::duration<double>;
   {
     const cuda_on_cpu::control::Watchdog watchdog(Seconds(1e-9));
-    CHECK(launch_blocks(1) == cudaSuccess);  // nothing tells how long its only block takes
+    CHECK(launch_blocks(1) == cudaSuccess);  // the time of its only block is unknown
     CHECK(watchdog.estimate().count() == 0);
   }
   {
@@ -95,7 +95,8 @@ TEST_CASE("launches that CUDA refuses fail with CUDA's own error") {
   CHECK(error_of(1, 1, 48 * 1024 + 1) == cudaErrorInvalidValue);
 }
 
-TEST_CASE("dynamic shared memory beyond 48 KiB must be allowed first, beyond 227 KiB never is") {
+TEST_CASE(
+    "dynamic shared memory beyond 48 KiB requires an attribute, and beyond 227 KiB is refused") {
   const Defaults defaults;
   constexpr int kMost = 227 * 1024;
   DeviceArray<int> out(1);
@@ -122,5 +123,5 @@ TEST_CASE("a kernel without barriers runs on one fiber, without a switch between
   CHECK(statistics.launches == 1);
   CHECK(statistics.blocks == 1000);
   CHECK(statistics.threads == 256000);
-  CHECK(statistics.fiber_switches == 1000);  // one a block
+  CHECK(statistics.fiber_switches == 1000);  // one per block
 }

@@ -42,14 +42,15 @@ __global__ void wait_in_vain(int arrivals) {
   if (threadIdx.x > 0) {
     ptx::mbarrier_arrive(&barrier);
   } else {
-    ptx::mbarrier_wait(&barrier, 0);  // [in vain]
+    ptx::mbarrier_wait(&barrier, 0);  // [endless wait]
   }
 }
 
 __global__ void wait_for_phase_before(int* done) {
   __shared__ std::uint64_t barrier;
   ptx::mbarrier_init(&barrier, 1);
-  ptx::mbarrier_wait(&barrier, 1);  // no phase was before the first: at once
+  ptx::mbarrier_wait(&barrier, 1);  // the phase before the first counts as complete: returns at
+                                    // once
   *done = 1;
 }
 
@@ -105,7 +106,7 @@ __global__ void copies_arrive(const int* in, int* early, int* out, int how) {
   if (threadIdx.x >= 32) {
     __pipeline_memcpy_async(&stage[i], &in[i], 4);
     ptx::cp_async_mbarrier_arrive_noinc(&full);
-    __pipeline_memcpy_async(&stage[32 + i], &in[32 + i], 4);  // too late to be waited for
+    __pipeline_memcpy_async(&stage[32 + i], &in[32 + i], 4);  // too late for any wait
     early[i] = stage[i];
     __syncwarp();  // separates these loads from the last arrival
     if (i == 0) ptx::mbarrier_arrive(&full);

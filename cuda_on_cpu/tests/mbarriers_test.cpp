@@ -27,7 +27,7 @@ TEST_CASE("a wait at an mbarrier lets other threads run until its phase is compl
   }
 }
 
-TEST_CASE("the phase before the first one has passed") {
+TEST_CASE("the phase before the first one counts as complete") {
   const Defaults defaults;
   DeviceArray<int> done(std::vector<int>{0});
   REQUIRE(launch(wait_for_phase_before, {1, 1}, done.data()) == cudaSuccess);
@@ -35,21 +35,21 @@ TEST_CASE("the phase before the first one has passed") {
 }
 
 TEST_CASE(
-    "a wait at an mbarrier in vain is a deadlock that names the wait, the barrier and what is "
-    "missing") {
+    "a wait at an mbarrier that cannot end is a deadlock that names the wait, the barrier and what "
+    "is missing") {
   const Defaults defaults;
   REQUIRE(launch(wait_in_vain, {2, 32}, 31) == cudaSuccess);
   for (const ThreadOrder order : kOrders) {
     cuda_on_cpu::control::set_thread_order(order, 5);
     CHECK(launch(wait_in_vain, {2, 32}, 33) == cudaErrorLaunchFailure);
     CHECK(report_names("Kernel wait_in_vain", "deadlock: thread (0,0,0)",
-                       place_of("mbarriers.cu", "in vain"), place_of("mbarriers.cu", "initialized"),
-                       "lacks 2 of 33 arrivals"));
+                       place_of("mbarriers.cu", "endless wait"),
+                       place_of("mbarriers.cu", "initialized"), "lacks 2 of 33 arrivals"));
   }
-  CHECK(launch(wait_in_vain, {1, 32}, 31) == cudaSuccess);  // nothing is left behind
+  CHECK(launch(wait_in_vain, {1, 32}, 31) == cudaSuccess);  // no state is left behind
 }
 
-TEST_CASE("misuse of an mbarrier is an error that names the place") {
+TEST_CASE("misuse of an mbarrier is an error that names the location") {
   const Defaults defaults;
   const auto fails_at = [](int how, const char* mark, const char* why) {
     return launch(misuse_barrier, {1, 2}, how) == cudaErrorLaunchFailure &&
@@ -83,7 +83,9 @@ TEST_CASE("named barriers let parts of a block meet") {
   CHECK(report_names("deadlock", place_of("mbarriers.cu", "half a meeting")));
 }
 
-TEST_CASE("asynchronous copies arrive when somebody waits for them, also after their threads") {
+TEST_CASE(
+    "asynchronous copies arrive when a thread waits for them, also after their threads have "
+    "exited") {
   const Defaults defaults;
   std::vector<int> values(64);
   std::iota(values.begin(), values.end(), 7);
@@ -108,7 +110,7 @@ TEST_CASE("asynchronous copies arrive when somebody waits for them, also after t
   }
 }
 
-TEST_CASE("a bulk load brings bytes as they lie, and lands when it is waited for") {
+TEST_CASE("a bulk load copies contiguous bytes, and completes at the wait") {
   const Defaults defaults;
   std::vector<int> values(64);
   std::iota(values.begin(), values.end(), 7);

@@ -44,7 +44,7 @@ Ending in_child_process(Action action) {
 
 }  // namespace
 
-TEST_CASE("device memory starts as NaN bytes, aligned to 256") {
+TEST_CASE("device memory is initialised with NaN bytes and aligned to 256") {
   const Defaults defaults;
   for (const std::size_t size : {std::size_t{1}, std::size_t{1000}, std::size_t{100'000}}) {
     DeviceArray<float> memory(size);
@@ -71,7 +71,7 @@ TEST_CASE("a write outside an allocation is an error that names its size and the
   CHECK(cudaFree(memory) == cudaSuccess);
 }
 
-TEST_CASE("touching memory that is not there is the kernel's error, and the process goes on") {
+TEST_CASE("an access to unmapped memory is an error of the kernel, and the process continues") {
   const Defaults defaults;
   if (kAddressSanitizer) return;  // which reports the access itself
   int* memory = nullptr;
@@ -82,19 +82,19 @@ TEST_CASE("touching memory that is not there is the kernel's error, and the proc
   CHECK(report_names("Kernel read_int", "thread (0,0,0)", "byte 0 of device allocation",
                      "has been freed"));
   CHECK(launch(read_int, {1, 1}, nullptr, out.data()) == cudaErrorIllegalAddress);
-  CHECK(report_names("is no memory"));
+  CHECK(report_names("is not mapped"));
   CHECK(launch(recurse_deeply, {1, 1}, out.data(), 1'000'000) == cudaErrorIllegalAddress);
   CHECK(report_names("overflowed its stack"));
   CHECK(launch(recurse_deeply, {1, 64}, out.data(), 10) == cudaSuccess);
   CHECK(out.first() == 10);
 }
 
-TEST_CASE("how much stack threads have used can be asked") {
+TEST_CASE("the stack use of threads can be queried") {
   const Defaults defaults;
   const DeviceArray<int> out(1);
   const auto deepest = cuda_on_cpu::inspect::deepest_stack;
   std::size_t at_first = 1, shallow = 0, deep = 0;
-  std::thread([&] {  // has run no kernel yet; of one block, it runs all
+  std::thread([&] {  // has run no kernel yet; a single block runs on one OS thread
     at_first = deepest();
     static_cast<void>(launch(recurse_deeply, {1, 1}, out.data(), 1));
     shallow = deepest();
@@ -108,7 +108,7 @@ TEST_CASE("how much stack threads have used can be asked") {
   CHECK(deep > shallow + 38 * 1024);
 }
 
-TEST_CASE("host code that touches device memory ends the process with a sentence") {
+TEST_CASE("host code that accesses device memory ends the process with a message") {
   const Defaults defaults;
   DeviceArray<int> memory(10);
   const auto check = [&](auto action) {
@@ -121,14 +121,14 @@ TEST_CASE("host code that touches device memory ends the process with a sentence
   };
   check([&] { return *static_cast<volatile int*>(memory.data() + 3); });
   check([&] { *static_cast<volatile int*>(memory.data() + 3) = 1; });
-  // After a kernel and after a copy, too.
+  // Also after a kernel and after a copy.
   CHECK(launch(write_int, {1, 1}, memory.data(), 1) == cudaSuccess);
   check([&] { return *static_cast<volatile int*>(memory.data() + 3); });
   CHECK(memory.host()[0] == 1);
   check([&] { return *static_cast<volatile int*>(memory.data() + 3); });
 }
 
-TEST_CASE("memory that is kept open can be touched, until nobody keeps it open any more") {
+TEST_CASE("memory that is kept open is accessible until it is closed") {
   const Defaults defaults;
   void* pointer = nullptr;
   const Ending ending = in_child_process([&] {
@@ -149,7 +149,7 @@ TEST_CASE("memory that is kept open can be touched, until nobody keeps it open a
   CHECK(ending.message.starts_with("closed cuda_on_cpu: host code dereferenced"));
 }
 
-TEST_CASE("a fault of the host's own still ends the process as it would have") {
+TEST_CASE("a fault in host code ends the process as without the library") {
   const Defaults defaults;
   if (kAddressSanitizer) return;
   DeviceArray<int> memory(1);  // the handler is installed
@@ -158,7 +158,7 @@ TEST_CASE("a fault of the host's own still ends the process as it would have") {
   CHECK(WTERMSIG(ending.status) == SIGSEGV);
 }
 
-TEST_CASE("freeing twice, or what was never allocated, is an error") {
+TEST_CASE("freeing twice, or memory that was never allocated, is an error") {
   const Defaults defaults;
   int* memory = nullptr;
   REQUIRE(cudaMalloc(&memory, 100) == cudaSuccess);
@@ -216,7 +216,7 @@ TEST_CASE("cudaMalloc beyond the limit is out of memory") {
   CHECK(memory == nullptr);
 }
 
-TEST_CASE("a copy's direction must be what the pointers are") {
+TEST_CASE("a copy's direction must match the pointers") {
   const Defaults defaults;
   DeviceArray<int> device(4);
   int host[4] = {1, 2, 3, 4};
@@ -287,7 +287,7 @@ TEST_CASE("pinned, managed and asynchronous memory") {
   CHECK(cudaFreeAsync(device, nullptr) == cudaSuccess);
 }
 
-TEST_CASE("constants and device variables are reached through the symbol functions") {
+TEST_CASE("constants and device variables are accessed by the symbol functions") {
   const Defaults defaults;
   const float values[4] = {1, 10, 100, 1000};
   REQUIRE(set_scales(values, sizeof values, 0) == cudaSuccess);

@@ -1,4 +1,4 @@
-// Kernels whose requests are known: what the microscope must count, to the last one.
+// Kernels with known requests: the expected counts are exact.
 #include <cuda.h>
 #include <cuda_pipeline.h>
 #include <cuda_runtime.h>
@@ -24,8 +24,8 @@ __global__ void shared_stride(float* to, int stride) {
   to[threadIdx.x] = tile[threadIdx.x * stride];
 }
 
-/// In groups of `group`, lanes that are `apart` from each other load the same T; each stores its
-/// own.
+/// In groups of `group`, lanes that are `apart` from each other load the same T; each stores to its
+/// own location.
 template <class T>
 __global__ void shared_wide(float* to, int group, int apart) {
   __shared__ T line[32];
@@ -36,7 +36,7 @@ __global__ void shared_wide(float* to, int group, int apart) {
   to[threadIdx.x] = loaded.x;
 }
 
-/// Every fourth lane has 16 bytes of its own, side by side with those of the others.
+/// Every fourth lane accesses 16 bytes, contiguous with those of the other active lanes.
 __global__ void shared_few(float* to) {
   __shared__ float4 few[8];
   const unsigned lane = threadIdx.x;
@@ -44,8 +44,8 @@ __global__ void shared_few(float* to) {
   if (lane % 4 == 0) to[lane] = few[lane / 4].x;
 }
 
-/// Each of two warps adds up 8 neighbours in its row, twice, and may store in the row in between,
-/// or copy to it.
+/// Each of two warps sums 8 neighbours in its row, twice, and optionally stores or copies to the
+/// row in between.
 template <int kPitch>
 __global__ void add_neighbours(const float* from, float* to, Between between) {
   __shared__ float rows[2][kPitch];
@@ -68,7 +68,7 @@ __global__ void transpose(const float* from, float* to) {
   to[threadIdx.y * 32 + threadIdx.x] = square[threadIdx.x][threadIdx.y];
 }
 
-/// Lane i looks at 1 + i % 4 places: lanes leave the loop one after another.
+/// Lane i reads 1 + i % 4 locations: lanes leave the loop one after another.
 __global__ void probe(const int* table, int* to) {
   int place = static_cast<int>(threadIdx.x) * 8, looked = 0;
   while (true) {
@@ -79,10 +79,10 @@ __global__ void probe(const int* table, int* to) {
   to[threadIdx.x] = looked;
 }
 
-/// Defined behind the kernel that calls it, so that its code lies there, too.
+/// Defined after the kernel that calls it, so that its code is placed there, too.
 __device__ int place_of(const int* table, int from);
 
-/// Odd lanes look nothing up, in none of the turns: all store together nevertheless.
+/// Odd lanes skip the body in every iteration: all lanes still store together.
 __global__ void look_up(const int* table, int* to) {
   for (int i = 0; i < 4; ++i) {
     const int place =
@@ -143,7 +143,7 @@ __global__ void pipeline(const float* from, float* to, int read, bool wait) {
   to[threadIdx.x] = line[threadIdx.x];
 }
 
-/// Fours from `offset` on.
+/// Groups of four from `offset` on.
 __global__ void pipeline_fours(const float4* from, float* to, int offset) {
   __shared__ float4 line[32];
   __pipeline_memcpy_async(&line[threadIdx.x], &from[offset + static_cast<int>(threadIdx.x)], 16);
@@ -152,7 +152,7 @@ __global__ void pipeline_fours(const float4* from, float* to, int offset) {
   to[threadIdx.x] = line[threadIdx.x].x;
 }
 
-/// Blocks of a cluster tell each other a number by global memory.
+/// Blocks of a cluster exchange a number through global memory.
 __global__ void tell_in_cluster(float* to, bool releases) {
   const unsigned me = blockIdx.x;
   if (threadIdx.x == 0) to[me] = 1.0f;
@@ -162,7 +162,7 @@ __global__ void tell_in_cluster(float* to, bool releases) {
   if (threadIdx.x == 32) to[2 + me] = to[me ^ 1];
 }
 
-/// Two blocks share what each loads, twice. @param waits for the other block's reads, too
+/// Two blocks share the data that each loads, twice. @param waits for the other block's reads, too
 __global__ void share_in_cluster(const __grid_constant__ CUtensorMap map, float* to, bool waits) {
   __shared__ std::uint64_t full, empty;
   float* const stage = static_cast<float*>(cuda_on_cpu::dynamic_shared_memory());
@@ -188,8 +188,9 @@ __global__ void share_in_cluster(const __grid_constant__ CUtensorMap map, float*
   ptx::barrier_cluster_wait();
 }
 
-/// Two blocks exchange four numbers a thread, twice. @param waits for the other block's reads, too
-/// @param early reads them before they have come
+/// Two blocks exchange four numbers per thread, twice. @param waits for the other block's reads,
+/// too
+/// @param early reads them before they have arrived
 __global__ void exchange_in_cluster(float* to, bool waits, bool early) {
   __shared__ std::uint64_t full, empty;
   float4* const parts = static_cast<float4*>(cuda_on_cpu::dynamic_shared_memory());

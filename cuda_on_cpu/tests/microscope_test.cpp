@@ -1,5 +1,5 @@
-// The microscope: requests, sectors, turns of the banks, races and unwritten memory of kernels for
-// which all of it is known.
+// The microscope: requests, sectors, wavefronts, races and unwritten memory of kernels with known
+// results.
 #include "microscope.hpp"
 
 #include <cuda_runtime.h>
@@ -16,7 +16,7 @@ using namespace cuda_on_cpu::microscope;
 
 constexpr std::size_t kElements = 4096;
 
-/// Device memory under the microscope: "from", written by the host, and "to", by nobody.
+/// Device memory under the microscope: "from", written by the host, and "to", unwritten.
 class Bench {
  public:
   explicit Bench(const Options& options = {}) : lens(options) {
@@ -38,7 +38,7 @@ class Bench {
     CHECK(cudaGetLastError() == cudaSuccess);
     return lens.report();
   }
-  /// What was done with an array in all.
+  /// The totals of an array.
   Counts counts(const char* array, Operation operation) {
     const Report seen = report();
     REQUIRE(seen.kernels.size() == 1);
@@ -74,7 +74,8 @@ std::vector<Race> errors_of(const Report& report) {
 
 TEST_SUITE_BEGIN("microscope");
 
-TEST_CASE("sectors of a request: copies with a stride, off by one, and by fours") {
+TEST_CASE(
+    "sectors of a request: copies with a stride, with an offset of one, and of four elements") {
   for (const int stride : {1, 2, 3, 4, 8, 16, 32}) {
     CAPTURE(stride);
     Bench bench;
@@ -110,7 +111,7 @@ TEST_CASE("one address for all lanes is one sector") {
   CHECK(loads.sectors_ideal == 1);
 }
 
-TEST_CASE("a stride in shared memory takes as many turns as lanes share a bank") {
+TEST_CASE("a stride in shared memory takes as many wavefronts as lanes share a bank") {
   for (const int stride : {1, 2, 3, 4, 6, 8, 16, 32, 33}) {
     CAPTURE(stride);
     Bench bench;
@@ -122,7 +123,9 @@ TEST_CASE("a stride in shared memory takes as many turns as lanes share a bank")
   }
 }
 
-TEST_CASE("8 and 16 bytes a lane: more at a time if all load the place of a lane 1 or 2 further") {
+TEST_CASE(
+    "8 and 16 bytes per lane: more lanes per wavefront if all load the location of a lane 1 or 2 "
+    "further") {
   struct Alike {
     int group, apart;
     bool more;
@@ -148,7 +151,7 @@ TEST_CASE("8 and 16 bytes a lane: more at a time if all load the place of a lane
   }
 }
 
-TEST_CASE("16 bytes a lane: lanes that do not take part take no turn") {
+TEST_CASE("16 bytes per lane: inactive lanes take no wavefront") {
   Bench bench;
   run_shared_few(bench.to);
   for (const Operation operation : {Operation::load, Operation::store}) {
@@ -157,7 +160,8 @@ TEST_CASE("16 bytes a lane: lanes that do not take part take no turn") {
   }
 }
 
-TEST_CASE("neighbours in shared memory are joined if it is known that they lie in one piece") {
+TEST_CASE(
+    "adjacent accesses to shared memory are merged if they are known to lie in one 16-byte part") {
   for (const bool padded : {false, true}) {
     for (const Between between : {Between::nothing, Between::store, Between::copy}) {
       CAPTURE(padded);
@@ -166,8 +170,8 @@ TEST_CASE("neighbours in shared memory are joined if it is known that they lie i
       run_add_neighbours(bench.from, bench.to, padded, between);
       const Counts loads = bench.counts("rows", Operation::load);
       CHECK(loads.requests == 2 * 2 * 8);
-      // In rows of 65 floats a second warp's numbers lie elsewhere in their pieces. What a thread
-      // has loaded it keeps, as long as nothing is stored there, or copied.
+      // In rows of 65 floats the second warp's numbers have other offsets in their 16-byte parts. A
+      // thread keeps loaded values until a store or a copy to the array.
       const unsigned times = between == Between::nothing ? 1 : 2;
       CHECK(loads.joined_requests == 2 * (padded ? 8 : 2) * times);
       CHECK(loads.joined_wavefronts == loads.joined_requests * (padded ? 1 : 2));
@@ -180,7 +184,7 @@ TEST_CASE("neighbours in shared memory are joined if it is known that they lie i
   }
 }
 
-TEST_CASE("a transpose: 32 turns without padding, one with it") {
+TEST_CASE("a transpose: 32 wavefronts without padding, one with it") {
   for (const bool padded : {false, true}) {
     CAPTURE(padded);
     Bench bench;
@@ -198,14 +202,14 @@ TEST_CASE("a transpose: 32 turns without padding, one with it") {
   }
 }
 
-/// What lane i looks for lies i % 4 places behind its first.
+/// Lane i finds its value i % 4 locations after its first.
 void fill_table(const Bench& bench) {
   std::vector<int> table(kElements, 0);
   for (int lane = 0; lane < 32; ++lane) table[static_cast<std::size_t>(lane * 8 + lane % 4)] = 1;
   cudaMemcpy(bench.from, table.data(), kElements * 4, cudaMemcpyHostToDevice);
 }
 
-TEST_CASE("lanes that leave a loop one after another: in each turn, those that are still there") {
+TEST_CASE("lanes that leave a loop one after another: each iteration counts the remaining lanes") {
   Bench bench;
   fill_table(bench);
   run_probe(reinterpret_cast<const int*>(bench.from), reinterpret_cast<int*>(bench.to));
@@ -216,7 +220,7 @@ TEST_CASE("lanes that leave a loop one after another: in each turn, those that a
   CHECK(bench.counts("to", Operation::store).requests == 1);
 }
 
-TEST_CASE("lanes that call a function meet the others when it has returned") {
+TEST_CASE("lanes that call a function reconverge after it returns") {
   Bench bench;
   fill_table(bench);
   run_look_up(reinterpret_cast<const int*>(bench.from), reinterpret_cast<int*>(bench.to));
@@ -226,7 +230,7 @@ TEST_CASE("lanes that call a function meet the others when it has returned") {
   CHECK(bench.counts("to", Operation::store).requests == 4);
 }
 
-TEST_CASE("lanes that skip an iteration meet the others in the next one") {
+TEST_CASE("lanes that skip an iteration reconverge in the next one") {
   Bench bench;
   run_skip_odd(bench.from, bench.to);
   const Counts loads = bench.counts("from", Operation::load);
@@ -235,7 +239,7 @@ TEST_CASE("lanes that skip an iteration meet the others in the next one") {
   CHECK(bench.counts("to", Operation::store).requests == 1);
 }
 
-TEST_CASE("atomics: one request each, and how many lanes meet at one address") {
+TEST_CASE("atomics: one request each, and the number of lanes at one address") {
   for (const int addresses : {1, 2, 8, 32}) {
     CAPTURE(addresses);
     Bench bench;
@@ -260,7 +264,7 @@ TEST_CASE("asynchronous copies: counted at both ends; read too early, a race") {
   }
 }
 
-TEST_CASE("a trace: requests in the order of their warp, and when copies were there") {
+TEST_CASE("a trace lists requests in the order of their warp, and the waits for copies") {
   Bench bench({.trace = true});
   run_pipeline(bench.from, bench.to, 32, true);
   const Report seen = bench.report();
@@ -276,7 +280,7 @@ TEST_CASE("a trace: requests in the order of their warp, and when copies were th
       CHECK(request.byte[lane] == request.byte[0] + 4 * lane);
     operations.push_back(kernel.lines[request.line].operation);
   }
-  // Out of global memory into shared memory, and when they have landed, on to global memory.
+  // From global memory to shared memory, and after the wait to global memory.
   CHECK(operations ==
         std::vector{Operation::async, Operation::async, Operation::load, Operation::store});
   std::size_t bytes = 0;
@@ -287,7 +291,7 @@ TEST_CASE("a trace: requests in the order of their warp, and when copies were th
   CHECK(bytes == 32 * 4);
 }
 
-TEST_CASE("a trace tells the requests before a barrier from those behind it") {
+TEST_CASE("a trace separates the requests before a barrier from those after it") {
   Bench bench({.trace = true});
   run_neighbours(bench.to, true);
   const Report seen = bench.report();
@@ -301,7 +305,7 @@ TEST_CASE("a trace tells the requests before a barrier from those behind it") {
   }
 }
 
-TEST_CASE("copies of 16 bytes are made a quarter of a warp at a time") {
+TEST_CASE("copies of 16 bytes per lane are executed a quarter of a warp at a time") {
   for (const int offset : {0, 1, 2}) {
     CAPTURE(offset);
     Bench bench;
@@ -313,14 +317,14 @@ TEST_CASE("copies of 16 bytes are made a quarter of a warp at a time") {
   }
 }
 
-TEST_CASE("variables are constant memory, and what a compiler knows is none") {
+TEST_CASE("variables are constant memory, and compile-time constants are not") {
   Bench bench;
   run_multiply(bench.to);
   CHECK(bench.counts("factors", Operation::load).lanes == 32);
   CHECK(bench.counts("kFactors", Operation::load).lanes == 0);
 }
 
-TEST_CASE("a run tells how far it is") {
+TEST_CASE("a run reports its progress") {
   cuda_on_cpu::control::reset();
   std::uint64_t blocks = 0, ended = 0;
   std::string kernel;
@@ -340,7 +344,7 @@ TEST_CASE("a run tells how far it is") {
   CHECK(ended == 2);
 }
 
-TEST_CASE("asynchronous copies of zeros ask nothing of global memory") {
+TEST_CASE("asynchronous copies of zeros do not access global memory") {
   for (const int read : {0, 12, 32}) {
     CAPTURE(read);
     Bench bench;
@@ -387,7 +391,7 @@ TEST_CASE("lanes of a warp are ordered by __syncwarp, and by nothing else") {
   }
 }
 
-TEST_CASE("blocks that store different values in one place race; one value is a note") {
+TEST_CASE("blocks that store different values to one location race; equal values are a note") {
   {
     Bench bench;
     run_blocks_store(bench.to);
@@ -402,7 +406,7 @@ TEST_CASE("blocks that store different values in one place race; one value is a 
   CHECK_FALSE(bench.report().races.empty());
 }
 
-TEST_CASE("a read of what nobody wrote: its line, array and element") {
+TEST_CASE("a read of unwritten memory: its line, array and element") {
   {
     Bench bench;
     run_never_written(bench.to);
@@ -434,7 +438,7 @@ TEST_CASE("the barrier of a cluster orders its blocks, unless they arrive relaxe
   }
 }
 
-TEST_CASE("a load into several blocks is one request, and ordered by their arrivals") {
+TEST_CASE("a multicast load is one request, and ordered by the arrivals of the blocks") {
   for (const bool waits : {true, false}) {
     CAPTURE(waits);
     Bench bench;
@@ -449,7 +453,8 @@ TEST_CASE("a load into several blocks is one request, and ordered by their arriv
   }
 }
 
-TEST_CASE("numbers stored in another block arrive for those who wait, and not over unread ones") {
+TEST_CASE(
+    "numbers stored in another block are ordered by a wait, and must not overwrite unread ones") {
   for (const bool waits : {true, false}) {
     for (const bool early : {false, true}) {
       CAPTURE(waits);
@@ -466,7 +471,7 @@ TEST_CASE("numbers stored in another block arrive for those who wait, and not ov
       CHECK(errors_of(seen).empty() == (waits && !early));
       if (!waits) CHECK(over);
       if (early) CHECK(before);
-      // Two blocks, two rounds, to each of two: 32 lanes of 16 bytes.
+      // Two blocks, two iterations, to each of two blocks: 32 lanes of 16 bytes.
       CHECK(bench.counts("dynamic shared memory", Operation::async).requests == 8);
     }
   }

@@ -28,7 +28,7 @@ std::vector<unsigned> sorted(std::vector<unsigned> v) {
 
 }  // namespace
 
-TEST_CASE("threads run forward or in reverse between barriers, as asked") {
+TEST_CASE("threads run forward or in reverse between barriers, as set") {
   const Defaults defaults;
   std::vector<unsigned> once(kThreads);
   std::iota(once.begin(), once.end(), 0u);
@@ -43,7 +43,7 @@ TEST_CASE("threads run forward or in reverse between barriers, as asked") {
   CHECK(order_in_block() == expected);
 }
 
-TEST_CASE("a seed shuffles the threads anew in each barrier interval, and repeatably") {
+TEST_CASE("a seed shuffles the threads in each barrier interval, reproducibly") {
   const Defaults defaults;
   set_thread_order(ThreadOrder::shuffled, 1);
   const std::vector<unsigned> order = order_in_block();
@@ -60,7 +60,7 @@ TEST_CASE("a seed shuffles the threads anew in each barrier interval, and repeat
   CHECK(order_in_block() != order);
 }
 
-TEST_CASE("blocks are taken in the same kind of order as threads") {
+TEST_CASE("blocks run in the same kind of order as threads") {
   const Defaults defaults;
   const unsigned workers = cuda_on_cpu::control::worker_threads();
   set_worker_threads(1);

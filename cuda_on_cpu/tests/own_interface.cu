@@ -27,7 +27,7 @@ __global__ void pass_backwards(unsigned* next) {
     wait_until([&] { return atomicAdd(next, 0u) == gridDim.x - 1 - blockIdx.x; });
   }
   __syncthreads();
-  // The block's shared memory is still its own after others have run.
+  // The block's shared memory is unchanged after other blocks have run.
   if (threadIdx.x == 1 && mine == blockIdx.x) atomicAdd(next, 1u);
 }
 

@@ -13,7 +13,7 @@ __global__ void load_matrices(const unsigned* in, unsigned* x1, unsigned* x2, un
   ptx::ldmatrix_x1(one, rows[lane]);
   ptx::ldmatrix_x2(two, rows[lane]);
   ptx::ldmatrix_x4(four, rows[lane]);
-  // Whoever runs on first must not disturb the others, who have met but not left yet.
+  // A lane that continues first must not disturb the other lanes, which have met but not left yet.
   for (unsigned i = 0; i < 4; ++i) rows[lane][i] = 0;
   x1[lane] = one[0];
   for (unsigned i = 0; i < 2; ++i) x2[2 * lane + i] = two[i];

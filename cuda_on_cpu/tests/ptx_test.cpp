@@ -33,14 +33,14 @@ std::vector<float> product(const std::vector<float>& a, const std::vector<float>
   return on_device_d.host();
 }
 
-/// With a[0][0] * b[0][0] alone, added to `sum`.
+/// With only a[0][0] * b[0][0], added to `sum`.
 float multiply_add(float a, float b, float sum) {
   std::vector<float> as(128), bs(64), ds(128);
   as[0] = a, bs[0] = b, ds[0] = sum;
   return product(as, bs, ds)[0];
 }
 
-/// Bits of float16, for small integers, and of bfloat16.
+/// Bits of fp16, for small integers, and of bf16.
 std::uint16_t half_of(int value) {
   return std::bit_cast<std::uint16_t>(static_cast<_Float16>(value));
 }
@@ -59,7 +59,7 @@ std::vector<float> half_product(const std::vector<std::uint16_t>& a,
   return on_device_d.host();
 }
 
-/// With a[0][0] * b[0][0] alone, given as bits.
+/// With only a[0][0] * b[0][0], given as bits.
 float half_multiply(std::uint16_t a, std::uint16_t b, bool bfloat) {
   std::vector<std::uint16_t> as(256), bs(128);
   as[0] = a, bs[0] = b;
@@ -68,7 +68,7 @@ float half_multiply(std::uint16_t a, std::uint16_t b, bool bfloat) {
 
 }  // namespace
 
-TEST_CASE("ldmatrix spreads matrices of 8 rows of 16 bytes over the lanes") {
+TEST_CASE("ldmatrix distributes matrices of 8 rows of 16 bytes over the lanes") {
   const Defaults defaults;
   std::vector<unsigned> rows(128);
   std::iota(rows.begin(), rows.end(), 1u);
@@ -110,7 +110,7 @@ TEST_CASE("ldmatrix.trans transposes matrices of 16-bit elements") {
   }
 }
 
-TEST_CASE("stmatrix.trans is the opposite of ldmatrix.trans") {
+TEST_CASE("stmatrix.trans is the inverse of ldmatrix.trans") {
   const Defaults defaults;
   std::vector<unsigned> fragments(128);
   for (unsigned i = 0; i < 128; ++i) fragments[i] = 2 * i | (2 * i + 1) << 16;
@@ -118,7 +118,7 @@ TEST_CASE("stmatrix.trans is the opposite of ldmatrix.trans") {
     cuda_on_cpu::control::set_thread_order(order, 3);
     DeviceArray<unsigned> in(fragments), rows(128), unused(64), loaded(128);
     REQUIRE(launch(store_transposed_matrices, {1, 32}, in.data(), rows.data()) == cudaSuccess);
-    // Row 3 of matrix 1: the high halves of what lanes 1, 5, 9 ... gave for it.
+    // Row 3 of matrix 1: the high halves of the values that lanes 1, 5, 9 ... passed for it.
     for (std::size_t group = 0; group < 8; ++group) {
       const unsigned two = rows.host()[4 * (8 + 3) + group / 2];
       CHECK((two >> 16 * (group % 2) & 0xffffu) == fragments[4 * (4 * group + 1) + 1] >> 16);
@@ -138,7 +138,7 @@ TEST_CASE("the rows of ldmatrix and stmatrix must be aligned to 16 bytes") {
   CHECK(report_names("thread (5,0,0)", "ldmatrix.x4", place_of("ptx.cu", "misaligned row")));
 }
 
-TEST_CASE("mma multiplies matrices that are spread over the lanes") {
+TEST_CASE("mma multiplies matrices that are distributed over the warp") {
   const Defaults defaults;
   std::vector<float> a(128), b(64), d(128), expected(128);
   for (std::size_t i = 0; i < 128; ++i) a[i] = static_cast<float>(i * i % 31) - 15;
@@ -156,7 +156,7 @@ TEST_CASE("mma multiplies matrices that are spread over the lanes") {
   }
 }
 
-TEST_CASE("mma ignores the bits of its factors that TF32 has not, and truncates its sums") {
+TEST_CASE("mma ignores the low bits of its operands beyond TF32, and truncates its sums") {
   const Defaults defaults;
   const float ulp = std::numeric_limits<float>::epsilon();  // of 1
   CHECK(multiply_add(1 + 0x1p-10f, 1, 0) == 1 + 0x1p-10f);  // the last bit of TF32
@@ -168,7 +168,7 @@ TEST_CASE("mma ignores the bits of its factors that TF32 has not, and truncates 
   CHECK(std::isnan(multiply_add(std::numeric_limits<float>::quiet_NaN(), 1, 0)));
 }
 
-TEST_CASE("mma multiplies matrices of 16-bit numbers") {
+TEST_CASE("mma multiplies matrices of 16-bit elements") {
   const Defaults defaults;
   std::vector<std::uint16_t> a(256), b(128);
   std::vector<float> d(128);
@@ -194,7 +194,7 @@ TEST_CASE("mma multiplies matrices of 16-bit numbers") {
   }
 }
 
-TEST_CASE("mma knows all float16 and bfloat16 numbers") {
+TEST_CASE("mma supports all fp16 and bf16 numbers") {
   const Defaults defaults;
   const float infinity = std::numeric_limits<float>::infinity();
   for (const int power : {-24, -15, -14, 0, 15}) {  // the least and the greatest, subnormal and not
@@ -213,7 +213,7 @@ TEST_CASE("mma knows all float16 and bfloat16 numbers") {
   CHECK(std::isnan(half_multiply(0x7fff, bfloat_of(1), true)));
 }
 
-TEST_CASE("mma with a factor of zeros changes the sums that zeros change, and no other") {
+TEST_CASE("mma with a zero operand changes exactly the accumulators that zeros change") {
   const Defaults defaults;
   const float infinity = std::numeric_limits<float>::infinity();
   const float values[] = {1, -2.5f, 0.0f, -0.0f, 0x1p-149f, infinity, -infinity, 0x1.fep127f};
@@ -223,7 +223,7 @@ TEST_CASE("mma with a factor of zeros changes the sums that zeros change, and no
         std::vector<float> a(128, zero), b(64, zero), d(128);
         (a_is_zero ? b : a)[a_is_zero ? 1 : 8] = other;  // column 1, or row 1
         for (const float& value : values) {
-          // All of one value, since each lane's sums decide for all.
+          // All of one value, since each lane's accumulators decide for all.
           std::fill(d.begin(), d.end(), value);
           const std::vector<float> found = product(a, b, d);
           for (std::size_t i = 0; i < 128; ++i) {
@@ -244,7 +244,7 @@ TEST_CASE("mma with a factor of zeros changes the sums that zeros change, and no
   }
 }
 
-TEST_CASE("mma takes a whole warp") {
+TEST_CASE("mma is executed by a whole warp") {
   const Defaults defaults;
   CHECK(launch(multiply_in_part_of_a_warp, {1, 32}) == cudaErrorLaunchFailure);
   CHECK(report_names("mma.sync", "some lanes have exited", place_of("ptx.cu", "not all lanes")));

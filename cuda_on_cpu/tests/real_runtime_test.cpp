@@ -1,5 +1,5 @@
-// Stands for an object that nvcc has compiled, and for the real runtime: C functions and global
-// types with CUDA's names. That this program links, and calls the right ones, is the test.
+// Represents an object that nvcc has compiled, and the real runtime: C functions and global types
+// with CUDA's names. The test is that this program links and calls the right functions.
 #include <doctest/doctest.h>
 
 #include <cstddef>

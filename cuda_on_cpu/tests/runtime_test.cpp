@@ -18,7 +18,7 @@ TEST_CASE("errors have CUDA's names, values and texts") {
   CHECK(std::string(cudaGetErrorString(static_cast<cudaError_t>(-1))) == "unrecognized error code");
 }
 
-TEST_CASE("the last error belongs to the host thread that made it") {
+TEST_CASE("the last error belongs to the host thread that caused it") {
   const Defaults defaults;
   std::thread([] {
     CHECK(cudaSetDevice(7) == cudaErrorInvalidDevice);
@@ -27,7 +27,7 @@ TEST_CASE("the last error belongs to the host thread that made it") {
   CHECK(cudaGetLastError() == cudaSuccess);
 }
 
-TEST_CASE("streams order nothing, since work runs when it is submitted") {
+TEST_CASE("streams add no order, because work runs when it is submitted") {
   const Defaults defaults;
   cudaStream_t stream = nullptr;
   REQUIRE(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking) == cudaSuccess);
@@ -60,7 +60,7 @@ TEST_CASE("events measure the host's time") {
   CHECK(cudaEventDestroy(stop) == cudaSuccess);
 }
 
-TEST_CASE("graphs are not supported, and say so") {
+TEST_CASE("graphs return an error, because they are not supported") {
   const Defaults defaults;
   CHECK(cudaStreamBeginCapture(nullptr, cudaStreamCaptureModeGlobal) == cudaErrorNotSupported);
 }
@@ -128,7 +128,7 @@ TEST_CASE("occupancy follows from threads and shared memory") {
   CHECK(blocks == 32);
 }
 
-TEST_CASE("tools can ask which thread runs and what an address is") {
+TEST_CASE("tools can query the running thread and the memory at an address") {
   const Defaults defaults;
   DeviceArray<int> device(10), mistakes(std::vector<int>{0});
   REQUIRE(launch(inspect_places, {3, 40, 100}, device.data(), mistakes.data()) == cudaSuccess);

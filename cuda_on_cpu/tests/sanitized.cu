@@ -14,7 +14,7 @@ __global__ void write_static_shared_at(int index) {
 __global__ void write_local_at(float* out, int index) {
   volatile float local[4] = {};
   __syncthreads();
-  volatile float* volatile pointer = local;  // so that the compiler cannot see the array behind it
+  volatile float* volatile pointer = local;  // so that the compiler cannot see the array
   pointer[index] = 1.0f;
   __syncthreads();
   out[threadIdx.x] = local[0];

@@ -1,4 +1,4 @@
-// Run under AddressSanitizer and UndefinedBehaviorSanitizer: `correct` must end well, each other
+// Run under AddressSanitizer and UndefinedBehaviorSanitizer: `correct` must succeed; each other
 // scenario plants one bug that must be reported.
 #include <cstdio>
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace {
 
-/// Loads a box that reaches beyond all sides of an array that fills its allocation.
+/// Loads a box that extends beyond all sides of an array that fills its allocation.
 bool load_tensor(const DeviceArray<float>& array) {
   const cuuint64_t dims[] = {32, 64}, strides[] = {128};
   const cuuint32_t box[] = {32, 80}, steps[] = {1, 1};
@@ -53,7 +53,7 @@ bool run_correct() {
   const Shape warpgroup{1, 128, 64 * 128};
   good &= launch(misuse_wgmma, warpgroup, image.data(), WgmmaMisuse::none,
                  sums_of_products.data()) == cudaSuccess;
-  // Errors unwind the threads, and leak nothing.
+  // Errors unwind the threads without leaks.
   good &= launch(misuse_wgmma, warpgroup, image.data(), WgmmaMisuse::no_wait,
                  sums_of_products.data()) == cudaErrorLaunchFailure;
   good &= launch(misuse_wgmma, warpgroup, image.data(), WgmmaMisuse::few_threads,

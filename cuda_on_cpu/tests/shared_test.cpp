@@ -4,10 +4,10 @@
 #include "launch.hpp"
 #include "own_interface.hpp"
 
-TEST_CASE("static shared memory starts as NaN bytes for every block") {
+TEST_CASE("static shared memory is initialised with NaN bytes for every block") {
   const Defaults defaults;
   DeviceArray<unsigned> stale(std::vector<unsigned>{0});
-  // In turn and again, so that each finds what the others have left.
+  // Alternately and repeatedly, so that each kernel finds what the others have left.
   for (int round = 0; round < 2; ++round) {
     for (const auto kernel :
          {static_shared_is_fresh, template_shared_is_fresh<5>, template_shared_is_fresh<4096>,
@@ -18,7 +18,7 @@ TEST_CASE("static shared memory starts as NaN bytes for every block") {
   }
 }
 
-TEST_CASE("the NaN fill can be switched off: then zeros") {
+TEST_CASE("the NaN fill can be switched off: memory then holds zeros") {
   const Defaults defaults;
   DeviceArray<unsigned> stale(std::vector<unsigned>{0});
   cuda_on_cpu::control::set_nan_fill(false);
@@ -35,7 +35,7 @@ TEST_CASE("shared memory can be aligned") {
   CHECK(misalignment.first() == 0);
 }
 
-TEST_CASE("writing behind a static shared variable is an error that names its declaration") {
+TEST_CASE("a write beyond a static shared variable is an error that names its declaration") {
   const Defaults defaults;
   if (kAddressSanitizer) return;  // which ends the process instead: see sanitized_program.cpp
   constexpr int kBytes[] = {17, 32, 12}, kGuard = 120;
@@ -49,14 +49,15 @@ TEST_CASE("writing behind a static shared variable is an error that names its de
               cudaErrorIllegalAddress);
         CHECK(report_names("write_static_shared", "block (0,0,0)",
                            place_of("static_shared.cu", "variable " + std::to_string(variable)),
-                           "first " + std::to_string(behind) + " bytes behind"));
+                           "first " + std::to_string(behind) + " bytes beyond"));
       }
     }
   }
   CHECK(launch(write_static_shared, {1, 1}, 0, 0) == cudaSuccess);
 }
 
-TEST_CASE("dynamic shared memory starts as NaN bytes for every block, aligned to 1024") {
+TEST_CASE(
+    "dynamic shared memory is initialised with NaN bytes for every block, and aligned to 1024") {
   const Defaults defaults;
   DeviceArray<unsigned> stale(std::vector<unsigned>{0});
   DeviceArray<unsigned long long> address(1);
@@ -68,7 +69,7 @@ TEST_CASE("dynamic shared memory starts as NaN bytes for every block, aligned to
   }
 }
 
-TEST_CASE("writing behind dynamic shared memory is an error that names the offset") {
+TEST_CASE("a write beyond dynamic shared memory is an error that names the offset") {
   const Defaults defaults;
   if (kAddressSanitizer) return;  // which ends the process instead: see sanitized_program.cpp
   CHECK(launch(write_dynamic_shared, {4, 1, 100}, 99) == cudaSuccess);
@@ -81,7 +82,7 @@ TEST_CASE("writing behind dynamic shared memory is an error that names the offse
   CHECK(launch(write_dynamic_shared, {4, 1, 100}, 99) == cudaSuccess);
 }
 
-TEST_CASE("what a kernel declares counts with what its launch asks for") {
+TEST_CASE("the shared memory of a kernel is its declared variables plus that of the launch") {
   const Defaults defaults;
   DeviceArray<unsigned> stale(std::vector<unsigned>{0});
   const auto kernel = template_shared_is_fresh<4096>;

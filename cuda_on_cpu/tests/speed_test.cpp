@@ -11,7 +11,7 @@ namespace {
 
 struct Cost {
   double seconds;      ///< on the clock
-  double cpu_seconds;  ///< of all threads together, which other programs disturb less
+  double cpu_seconds;  ///< of all threads together, which other programs affect less
 };
 
 template <class Action>
@@ -50,11 +50,11 @@ TEST_CASE("a naive convolution of a 6-channel 768 x 512 image takes about a seco
 #endif
 }
 
-TEST_CASE("a barrier costs tens of nanoseconds a thread") {
+TEST_CASE("a barrier costs tens of nanoseconds per thread") {
   const Defaults defaults;
   constexpr int kRounds = 100;
   DeviceArray<float> y(100 * 256);
-  REQUIRE(launch(many_barriers, {2, 256}, y.data(), 1) == cudaSuccess);  // makes the fibers
+  REQUIRE(launch(many_barriers, {2, 256}, y.data(), 1) == cudaSuccess);  // creates the fibers
   cuda_on_cpu::control::reset_statistics();
   const Cost cost = cost_of([&] {
     REQUIRE(launch(many_barriers, {100, 256}, y.data(), kRounds) == cudaSuccess);

@@ -1,7 +1,8 @@
 #include "kernels.hpp"
 #include "shared_in_header.hpp"
 
-// Each kernel runs in blocks of one thread: what it finds, an earlier block left behind or nobody.
+// Each kernel runs in blocks of one thread: the memory that it finds was left by an earlier block,
+// or is fresh.
 
 __global__ void static_shared_is_fresh(unsigned* stale) {
   __shared__ float tile[16][17];

@@ -6,7 +6,7 @@ namespace ptx = cuda_on_cpu::ptx;
 
 namespace {
 
-/// What all kernels here share: a barrier, behind it the box.
+/// Common to all kernels in this file: a barrier, followed by the box.
 struct Shared {
   std::uint64_t barrier;
   alignas(1024) float box[11 * 1024];
@@ -106,7 +106,7 @@ __global__ void misuse_load(const __grid_constant__ CUtensorMap map, int how, fl
     const int at[] = {how == 4 ? 2 : 0, 0};
     float* const to = how == 5 ? s.box + 4 : how == 6 ? s.box + 11 * 1024 - 32 : s.box;
     ptx::tma_load(to, &map, &s.barrier, at);  // [misused load]
-    if (how == 9) {  // a second phase's load, while the first one's is under way
+    if (how == 9) {  // a load of the second phase, while the first one's is pending
       ptx::mbarrier_arrive_expect_tx(&s.barrier, kBytes);
       ptx::mbarrier_arrive(&s.barrier);
     }

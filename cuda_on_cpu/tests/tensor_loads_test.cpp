@@ -1,5 +1,5 @@
-// The expected values are the formulas of the PTX manual (9.0, section 5.5), and what an H200 did
-// where that says nothing.
+// The expected values are the formulas of the PTX manual (9.0, section 5.5), and observations on an
+// H200 where the manual is silent.
 #include <cuda.h>
 #include <doctest/doctest.h>
 
@@ -15,10 +15,10 @@ namespace {
 
 using cuda_on_cpu::control::ThreadOrder;
 
-constexpr std::size_t kBox = 11 * 1024;  ///< floats of shared memory behind the barrier
+constexpr std::size_t kBox = 11 * 1024;  ///< floats of shared memory after the barrier
 constexpr std::size_t kSharedBytes = 1024 + 4 * kBox;
 
-/// An array in device memory whose elements are all different, and maps of it.
+/// An array in device memory whose elements are all different, and tensor maps of it.
 struct Tensor {
   std::vector<cuuint64_t> dims, strides;  ///< innermost first; strides of dimensions 1 and above
   std::vector<float> host;
@@ -33,7 +33,7 @@ struct Tensor {
     return values;
   }
   cuuint32_t rank() const { return static_cast<cuuint32_t>(dims.size()); }
-  /// The element there, or zero outside.
+  /// The element at this position, or zero outside.
   float at(const std::vector<int>& position) const {
     std::size_t element = 0;
     for (std::size_t i = 0; i < dims.size(); ++i) {
@@ -79,14 +79,14 @@ std::vector<float> load(const CUtensorMap& map, unsigned rank, const Coordinates
   return out.host();
 }
 
-/// Where the manual's swizzle of so many bytes puts a word.
+/// The swizzled position of a word, from the manual.
 std::size_t swizzled_word(std::size_t word, unsigned span) {
   const std::size_t address = 4 * word;
-  const std::size_t mask = span == 0 ? 0 : span - 16;  // of the bits that say which 16 bytes
+  const std::size_t mask = span == 0 ? 0 : span - 16;  // of the bits that select the 16 bytes
   return (address ^ (address >> 3 & mask)) / 4;
 }
 
-/// An im2col map and what a load from it should bring.
+/// An im2col map and the expected result of a load.
 struct Columns {
   std::vector<int> lower, upper;
   cuuint32_t channels, pixels;
@@ -107,7 +107,8 @@ struct Columns {
 
 }  // namespace
 
-TEST_CASE("tensor loads bring boxes of one to five dimensions, and zeros from outside the array") {
+TEST_CASE(
+    "tensor loads copy boxes of one to five dimensions, and zeros from outside of the array") {
   const Defaults defaults;
   const std::vector<cuuint64_t> dims = {20, 9, 8, 5, 4}, strides = {96, 1024, 8192, 40960};
   const std::vector<cuuint32_t> box = {8, 3, 2, 2, 2};
@@ -132,8 +133,7 @@ TEST_CASE("tensor loads bring boxes of one to five dimensions, and zeros from ou
   }
 }
 
-TEST_CASE(
-    "element strides of a tensor map leave elements out, but not of the innermost dimension") {
+TEST_CASE("element strides of a tensor map skip elements, but not in the innermost dimension") {
   const Defaults defaults;
   const Tensor tensor({32, 40}, {128});
   const CUtensorMap map = tiled(tensor, {8, 20}, {2, 3});
@@ -144,7 +144,8 @@ TEST_CASE(
   CHECK(load(map, 2, {{4, -3}}, 4 * 8 * 7, 56) == expected);
 }
 
-TEST_CASE("swizzles XOR the place of 16 bytes in 32, 64 or 128 with the number of the 128 bytes") {
+TEST_CASE(
+    "swizzles XOR the index of 16 bytes within 32, 64 or 128 with the index of the 128 bytes") {
   const Defaults defaults;
   const Tensor tensor({64, 32}, {256});
   for (const unsigned span : {0u, 32u, 64u, 128u}) {
@@ -165,7 +166,7 @@ TEST_CASE("swizzles XOR the place of 16 bytes in 32, 64 or 128 with the number o
   }
 }
 
-TEST_CASE("im2col loads bring what a filter's tap meets, row by row and image by image") {
+TEST_CASE("im2col loads copy the pixels that a filter's tap reads, row by row and image by image") {
   const Defaults defaults;
   const int W = 7, H = 6, N = 3;
   const Tensor tensor({24, 7, 6, 3}, {128, 1024, 8192});
@@ -185,7 +186,7 @@ TEST_CASE("im2col loads bring what a filter's tap meets, row by row and image by
             static_cast<cuuint32_t>(N * P * Q + 5),
             {1, static_cast<cuuint32_t>(stride), static_cast<cuuint32_t>(stride), 1}};
         const CUtensorMap map = columns.map(tensor);
-        for (const int first : {0, 4}) {  // the pixel to begin with
+        for (const int first : {0, 4}) {  // the starting pixel
           const int r = 2, s = 1, c = 16;
           std::vector<float> expected;
           for (int m = first; m < first + static_cast<int>(columns.pixels); ++m) {
@@ -208,7 +209,7 @@ TEST_CASE("im2col loads bring what a filter's tap meets, row by row and image by
   }
 }
 
-TEST_CASE("im2col loads take arrays with one and three image dimensions too") {
+TEST_CASE("im2col loads support arrays with one and three image dimensions, too") {
   const Defaults defaults;
   const Tensor line({8, 7, 3}, {32, 256}), volume({8, 4, 3, 5, 2}, {32, 128, 512, 2560});
   std::vector<float> expected;
@@ -266,9 +267,9 @@ TEST_CASE("tensor loads of TFLOAT32 round to nearest, ties to even, and of other
   }
 }
 
-TEST_CASE("tensor loads of 16-bit numbers count in these, also where the array ends") {
+TEST_CASE("tensor loads of 16-bit elements use element coordinates, also at the end of the array") {
   const Defaults defaults;
-  Tensor tensor({12, 3}, {48});  // in memory as floats, of two numbers each
+  Tensor tensor({12, 3}, {48});  // in memory as floats, of two elements each
   tensor.dims[0] = 21;
   for (const CUtensorMapDataType type :
        {CU_TENSOR_MAP_DATA_TYPE_FLOAT16, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16}) {
@@ -285,7 +286,7 @@ TEST_CASE("tensor loads of 16-bit numbers count in these, also where the array e
   }
 }
 
-TEST_CASE("tensor stores write what is inside the array, from where a swizzle has put it") {
+TEST_CASE("tensor stores write the elements inside of the array, from their swizzled positions") {
   const Defaults defaults;
   const Shape shape{1, 64, kSharedBytes};
   const auto stored = [&](Tensor& tensor, CUtensorMapSwizzle swizzle, BulkStore how) {
@@ -317,13 +318,13 @@ TEST_CASE("tensor stores write what is inside the array, from where a swizzle ha
   }
 }
 
-TEST_CASE("what a tensor load brings is NaNs until the right phase is waited for") {
+TEST_CASE("the destination of a tensor load holds NaNs until a wait for the right phase") {
   const Defaults defaults;
   const Tensor tensor({16, 8}, {64});
   const CUtensorMap map = tiled(tensor, {16, 8});
   for (const ThreadOrder order : {ThreadOrder::forward, ThreadOrder::reverse}) {
     cuda_on_cpu::control::set_thread_order(order, 1);
-    for (const int how : {0, 1}) {  // the wait comes late, or another phase is waited for
+    for (const int how : {0, 1}) {  // the wait is late, or is for another phase
       DeviceArray<float> out(128);
       REQUIRE(launch(misuse_load, {1, 64, kSharedBytes}, map, how, out.data()) == cudaSuccess);
       for (const float value : out.host()) CHECK(std::isnan(value));
@@ -349,7 +350,7 @@ TEST_CASE("a phase that expects too few or too many bytes is an error") {
   CHECK(out.host() == tensor.host);
 }
 
-TEST_CASE("tensor loads that hardware refuses are errors that name the place") {
+TEST_CASE("tensor loads that the hardware rejects are errors that name the location") {
   const Defaults defaults;
   const Tensor tensor({16, 8}, {64});
   const CUtensorMap map = tiled(tensor, {16, 8});
@@ -363,7 +364,7 @@ TEST_CASE("tensor loads that hardware refuses are errors that name the place") {
   CHECK(launch(misuse_load, shape, map, 6, out.data()) == cudaErrorIllegalAddress);
   CHECK(report_names("do not lie in the block's shared memory", place));
   CHECK(launch(misuse_load, shape, CUtensorMap{}, 0, out.data()) == cudaErrorLaunchFailure);
-  CHECK(report_names("never encoded", place));
+  CHECK(report_names("not encoded", place));
 
   const Tensor images({8, 7, 6, 3}, {32, 224, 1344});
   const Columns columns{{0, 0}, {-2, -2}, 8, 16, {1, 1, 1, 1}};
@@ -377,7 +378,7 @@ TEST_CASE("tensor loads that hardware refuses are errors that name the place") {
   }
 }
 
-TEST_CASE("tensor maps are refused for what CUDA refuses") {
+TEST_CASE("invalid tensor maps are refused as by CUDA") {
   const Defaults defaults;
   DeviceArray<float> memory(1024);
   struct Arguments {

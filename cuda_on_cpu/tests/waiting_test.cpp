@@ -50,13 +50,13 @@ TEST_CASE("a spin with __nanosleep lets the other blocks run") {
   control::set_worker_threads(workers);
 }
 
-TEST_CASE("blocks that all wait for good are reported as a deadlock") {
+TEST_CASE("blocks that all wait forever are reported as a deadlock") {
   const Defaults defaults;
   control::set_deadlock_timeout(std::chrono::milliseconds(50));
   DeviceArray<int> flag(std::vector<int>{0});
   for (const unsigned blocks : {2u, 5u}) {
     CHECK(launch(wait_for_ever, {blocks, 2}, flag.data()) == cudaErrorLaunchTimeout);
-    CHECK(report_names("wait_for_ever", "deadlock", place_of("own_interface.cu", "for ever")));
+    CHECK(report_names("wait_for_ever", "deadlock", place_of("own_interface.cu", "forever")));
   }
   DeviceArray<unsigned> next(std::vector<unsigned>{0});
   CHECK(launch(pass_backwards, {5, 2}, next.data()) == cudaSuccess);
@@ -78,7 +78,7 @@ TEST_CASE("a grid barrier needs a cooperative launch") {
   CHECK(report_names("not cooperative"));
 }
 
-TEST_CASE("however many threads have waited at once, the process can map memory") {
+TEST_CASE("the process can map memory after any number of threads have waited concurrently") {
   const Defaults defaults;
   DeviceArray<unsigned> sums(std::vector<unsigned>(1, 0)), mistakes(std::vector<unsigned>{0});
   // Each block waits on an OS thread of its own, which keeps the stacks of its largest block.
@@ -98,7 +98,7 @@ TEST_CASE("however many threads have waited at once, the process can map memory"
   CHECK(mappings < 60'000);  // of 65530
 }
 
-TEST_CASE("the environment says how many multiprocessors the device has") {
+TEST_CASE("an environment variable sets the number of multiprocessors of the device") {
   for (const auto& [text, expected] : {std::pair{"132", 132}, {"0", 8}, {"many", 8}}) {
     CAPTURE(text);
     setenv("CUDA_ON_CPU_MULTIPROCESSORS", text, 1);

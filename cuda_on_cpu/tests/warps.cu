@@ -82,7 +82,7 @@ template __global__ void rotate_in_warp<false>(int*);
 
 __global__ void count_with_active_mask(unsigned* count) {
   if (threadIdx.x % 3 != 0) return;
-  // One atomic for all the lanes that happen to be active together.
+  // One atomic for all lanes that happen to be active together.
   const unsigned active = __activemask();
   const unsigned rank = static_cast<unsigned>(__popc(active & ((1u << threadIdx.x % 32) - 1)));
   if (rank == 0) atomicAdd(count, static_cast<unsigned>(__popc(active)));

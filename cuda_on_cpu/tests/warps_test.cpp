@@ -45,7 +45,7 @@ TEST_CASE("shuffles move values between lanes, within segments of any width") {
   }
 }
 
-TEST_CASE("shuffles take int, unsigned, long long, float and double") {
+TEST_CASE("shuffles support int, unsigned, long long, float and double") {
   const Defaults defaults;
   check_reversed<int>();
   check_reversed<unsigned>();
@@ -90,7 +90,7 @@ TEST_CASE("lanes of disjoint masks meet independently") {
   for (int i = 0; i < 32; ++i) CHECK(out.host()[static_cast<std::size_t>(i)] == (i ^ 1));
 }
 
-TEST_CASE("lanes that have exited, or never were, are not waited for") {
+TEST_CASE("lanes that have exited, or do not exist, are not waited for") {
   const Defaults defaults;
   DeviceArray<int> out(32);
   REQUIRE(launch(shuffle_after_exit, {1, 32}, out.data()) == cudaSuccess);
@@ -99,7 +99,7 @@ TEST_CASE("lanes that have exited, or never were, are not waited for") {
   CHECK(out.host()[8] == 9);
 }
 
-TEST_CASE("a shuffle from a lane that takes no part gives NaN bytes") {
+TEST_CASE("a shuffle from a lane that does not take part returns NaN bytes") {
   const Defaults defaults;
   DeviceArray<float> out(16);
   REQUIRE(launch(shuffle_from_absent_lane, {1, 32}, out.data()) == cudaSuccess);
@@ -109,7 +109,8 @@ TEST_CASE("a shuffle from a lane that takes no part gives NaN bytes") {
 TEST_CASE("a lane must be in its own mask") {
   const Defaults defaults;
   CHECK(launch(lane_outside_its_mask, {1, 32}) == cudaErrorLaunchFailure);
-  CHECK(report_names("thread (0,0,0)", place_of("warps.cu", "outside mask"), "own lane"));
+  CHECK(
+      report_names("thread (0,0,0)", place_of("warps.cu", "outside mask"), "include its own lane"));
 }
 
 TEST_CASE("a meeting that a lane of its mask never reaches is an error that names both lines") {
@@ -119,7 +120,7 @@ TEST_CASE("a meeting that a lane of its mask never reaches is an error that name
                      place_of("warps.cu", "meeting")));
 }
 
-TEST_CASE("__activemask names lanes that can meet at once") {
+TEST_CASE("__activemask returns lanes that can meet at once") {
   const Defaults defaults;
   DeviceArray<unsigned> count(std::vector<unsigned>{0});
   REQUIRE(launch(count_with_active_mask, {4, 96}, count.data()) == cudaSuccess);

@@ -29,7 +29,7 @@ __global__ void multiply_in_warpgroup(const float* image, int floats, WgmmaFacto
     return ptx::wgmma_descriptor(shared() + f.begin, f.leading, f.stride, f.swizzle);
   };
   const std::uint64_t at_a = descriptor(a), at_b = descriptor(b);
-  // A thread's place in d [64][kN].
+  // The position of a thread's elements in d [64][kN].
   const unsigned warp = threadIdx.x / 32 % 4, group = threadIdx.x % 32 / 4, place = threadIdx.x % 4;
   const auto at = [=](unsigned i) {
     return (16 * warp + group + i / 2 % 2 * 8) * kN + i / 4 * 8 + 2 * place + i % 2;

@@ -18,7 +18,7 @@ constexpr ThreadOrder kOrders[] = {ThreadOrder::forward, ThreadOrder::reverse,
 constexpr std::size_t kFloats = 20 * 1024;
 constexpr int kBeginB = 16384;  ///< bytes; a [64] rows of 128 bytes come before
 
-/// Where word k of a row is in shared memory, in words: the manual's layouts ("K-major").
+/// The position of word k of a row in shared memory, in words: the manual's K-major layouts.
 std::size_t place_of_word(const WgmmaFactor& f, std::size_t row, std::size_t k) {
   const auto stride = static_cast<std::size_t>(f.stride),
              span = static_cast<std::size_t>(f.swizzle);
@@ -30,7 +30,7 @@ std::size_t place_of_word(const WgmmaFactor& f, std::size_t row, std::size_t k) 
   return (address ^ (address >> 3 & (span - 16))) / 4;
 }
 
-/// The bits of a small integer, or of a NaN, as a number of 8 bits.
+/// The bits of a small integer, or of a NaN, in FP8.
 std::uint32_t as_e4m3(float value) {
   if (std::isnan(value)) return 0x7f;
   if (value == 0) return 0;
@@ -43,7 +43,7 @@ struct Product {
   std::vector<float> image = std::vector<float>(kFloats);
   std::vector<float> d, expected;
 
-  /// Puts a number into shared memory.
+  /// Writes an element to shared memory.
   void put(WgmmaNumbers type, const WgmmaFactor& f, std::size_t row, std::size_t k, float value) {
     if (type == WgmmaNumbers::tf32) {
       image[place_of_word(f, row, k)] = value;
@@ -64,9 +64,9 @@ struct Product {
   }
 
   /// Integers; d + a * b with a [64][depth], b [depth][n].
-  /// @param zeros every other 8 rows of a, and every third 4 columns of b, are zeros, and some sums
-  /// at first negative zeros or infinite
-  /// @param last the last number of a, if not null
+  /// @param zeros every other 8 rows of a, and every third 4 columns of b, are zeros, and some
+  /// accumulators are initially negative zeros or infinite
+  /// @param last the last element of a, if not null
   Product(WgmmaNumbers type, int n, std::size_t depth, const WgmmaFactor& a, const WgmmaFactor& b,
           bool accumulate, bool zeros = false, const float* last = nullptr) {
     std::uint32_t state = 1;
@@ -139,7 +139,8 @@ cudaError_t misuse(WgmmaMisuse how, std::vector<float>* out = nullptr) {
 
 }  // namespace
 
-TEST_CASE("wgmma multiplies matrices in shared memory, in all layouts that a descriptor can tell") {
+TEST_CASE(
+    "wgmma multiplies matrices in shared memory, in all layouts that a descriptor can represent") {
   const Defaults defaults;
   for (const bool accumulate : {false, true}) {
     CAPTURE(accumulate);
@@ -153,7 +154,7 @@ TEST_CASE("wgmma multiplies matrices in shared memory, in all layouts that a des
   check_product<64>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
 }
 
-TEST_CASE("wgmma multiplies matrices of 16-bit numbers") {
+TEST_CASE("wgmma multiplies matrices of 16-bit elements") {
   const Defaults defaults;
   for (const bool accumulate : {false, true}) {
     CAPTURE(accumulate);
@@ -167,12 +168,12 @@ TEST_CASE("wgmma multiplies matrices of 16-bit numbers") {
   check_product<64, WgmmaNumbers::f16>({0, 128, 256, 0}, {kBeginB, 1024, 128, 0}, 1, true);
 }
 
-TEST_CASE("wgmma multiplies matrices of 8-bit numbers, with zeros and without") {
+TEST_CASE("wgmma multiplies FP8 matrices, with zeros and without") {
   const Defaults defaults;
   const WgmmaFactor a{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};
   for (const bool accumulate : {false, true})
     check_product<64, WgmmaNumbers::e4m3>(a, b, 4, accumulate);
-  // With a NaN in a, sums with zeros of b are NaNs, too.
+  // With a NaN in a, products with zeros of b are NaNs, too.
   const float nan = std::numeric_limits<float>::quiet_NaN(), one = 1;
   for (const float* const last : {&one, &nan}) {
     const Product product(WgmmaNumbers::e4m3, 64, 32, a, b, true, true, last);
@@ -187,7 +188,7 @@ TEST_CASE("wgmma multiplies matrices of 8-bit numbers, with zeros and without") 
   }
 }
 
-TEST_CASE("wgmma with zeros in its factors changes the sums that zeros change, and no other") {
+TEST_CASE("wgmma with zeros in its operands changes exactly the accumulators that zeros change") {
   const Defaults defaults;
   const WgmmaFactor a{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};
   const float infinity = std::numeric_limits<float>::infinity(), one = 1;
@@ -208,7 +209,7 @@ TEST_CASE("wgmma with zeros in its factors changes the sums that zeros change, a
   }
 }
 
-TEST_CASE("wgmma takes its first factor from registers, which must be left alone") {
+TEST_CASE("wgmma takes operand a from registers, which must not change") {
   const Defaults defaults;
   const WgmmaFactor b{kBeginB, 16, 1024, 128};
   // a as a plain [64][32].
@@ -239,11 +240,11 @@ TEST_CASE("wgmma takes its first factor from registers, which must be left alone
     CHECK(report_names("in registers, without a wgmma_fence() since its last wait",
                        place_of("wgmma.cu", "wgmma of registers")));
     CHECK(run(RegistersMisuse::overwritten, &out) == cudaErrorLaunchFailure);
-    CHECK(report_names("whose factor a was overwritten before the wait, first in row 17"));
+    CHECK(report_names("whose operand a was overwritten before the wait, first in row 17"));
   }
 }
 
-TEST_CASE("wgmma with the swizzle of another layout multiplies other numbers") {
+TEST_CASE("wgmma with the swizzle of another layout multiplies other elements") {
   const Defaults defaults;
   const WgmmaFactor right{0, 16, 1024, 128}, b{kBeginB, 16, 1024, 128};
   const Product product(WgmmaNumbers::tf32, 64, 32, right, b, true);
@@ -252,7 +253,7 @@ TEST_CASE("wgmma with the swizzle of another layout multiplies other numbers") {
   CHECK(multiply<64>(product, {0, 16, 1024, 0}, b, 4, true) != product.expected);
 }
 
-TEST_CASE("the sums of wgmma are NaNs until its group is committed and waited for") {
+TEST_CASE("the accumulators of wgmma are NaNs until its group is committed and waited for") {
   const Defaults defaults;
   std::vector<float> out;
   const auto all_nan = [&] {
@@ -271,7 +272,7 @@ TEST_CASE("the sums of wgmma are NaNs until its group is committed and waited fo
   }
 }
 
-TEST_CASE("what wgmma reads and writes must be left alone until the wait") {
+TEST_CASE("operands and accumulators of wgmma must not be accessed until the wait") {
   const Defaults defaults;
   const std::string place = place_of("wgmma.cu", "misused wgmma");
   CHECK(misuse(WgmmaMisuse::overwritten_factor) == cudaErrorLaunchFailure);
@@ -282,20 +283,21 @@ TEST_CASE("what wgmma reads and writes must be left alone until the wait") {
   CHECK(report_names("without a wgmma_fence()", place));
 }
 
-TEST_CASE("wgmma takes a whole warpgroup, whose threads all say the same") {
+TEST_CASE("wgmma is executed by a whole warpgroup, whose threads all issue the same instruction") {
   const Defaults defaults;
   for (const ThreadOrder order : kOrders) {
     cuda_on_cpu::control::set_thread_order(order, 3);
     CHECK(misuse(WgmmaMisuse::other_factor) == cudaErrorLaunchFailure);
     CHECK(report_names("issued a different one", place_of("wgmma.cu", "misused wgmma")));
     CHECK(misuse(WgmmaMisuse::few_threads) == cudaErrorLaunchFailure);
-    CHECK(report_names("waits for its warpgroup's other threads", "has returned",
+    CHECK(report_names("waits for the other threads of its warpgroup", "has returned",
                        place_of("wgmma.cu", "wgmma wait")));
   }
   CHECK(misuse(WgmmaMisuse::beyond_shared) == cudaErrorLaunchFailure);
-  CHECK(report_names("none of the block's shared memory", place_of("wgmma.cu", "misused wgmma")));
+  CHECK(
+      report_names("outside of the block's shared memory", place_of("wgmma.cu", "misused wgmma")));
   DeviceArray<float> image(std::vector<float>(64 * 32, 1.0f)), out(512);
   CHECK(launch(misuse_wgmma, {1, 96, 64 * 128}, image.data(), WgmmaMisuse::none, out.data()) ==
         cudaErrorLaunchFailure);
-  CHECK(report_names("some threads never were"));
+  CHECK(report_names("some threads do not exist"));
 }

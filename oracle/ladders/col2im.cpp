@@ -1,5 +1,5 @@
 /// @file col2im.cpp
-/// @brief Columns added back to their pixels.
+/// @brief Definition of col2im: columns are added to their pixels.
 #include "oracle/ladders/columns.hpp"
 
 namespace convladder::oracle {

@@ -1,5 +1,5 @@
 /// @file columns.hpp
-/// @brief The elements of im2col's matrix, and what each is a copy of.
+/// @brief The elements of im2col's matrix, and the element of x that each copies.
 #pragma once
 
 #include "core/arithmetic.hpp"
@@ -42,7 +42,7 @@ void for_each_column_element(const Im2colProblem& p, std::int64_t n, std::int64_
   }
 }
 
-/// The output's values before the run, by its request; a copy's result has no rounding to bound.
+/// The output's values before the run, by its request; a copy has no rounding error.
 inline void start_from_old_values(Expected& to, const Arrays& inputs, Request request) {
   if (request == Request::write) return;
   const auto old = inputs.at("into").as<float>();
@@ -52,7 +52,7 @@ inline void start_from_old_values(Expected& to, const Arrays& inputs, Request re
   }
 }
 
-/// The old value of an element, where it counts.
+/// The old value of an element, if the request adds to it.
 inline ExpectedElement old_value(const Im2colProblem& p, const Arrays& inputs, std::int64_t place) {
   ExpectedElement sum;
   if (p.request != Request::write) add(sum, at(inputs.at("into").as<float>(), place), 1.0);

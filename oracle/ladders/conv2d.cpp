@@ -1,5 +1,5 @@
 /// @file conv2d.cpp
-/// @brief The convolution, from its definition.
+/// @brief Definition of conv2d.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
 #include "oracle/transform_bounds.hpp"
@@ -28,8 +28,8 @@ std::vector<Expected> outputs(const Conv2dProblem& conv, const Arrays& given) {
           accumulate_row(y, yi, 1, at(weights, wi), {x, xi, conv.stride.w}, count);
         });
   });
-  // The magnitude stays that of the whole sum: |relu(a) - relu(b)| <= |a - b|, so that the bound on
-  // the sum's rounding holds for what ReLU makes of it.
+  // The magnitude remains that of the whole sum: |relu(a) - relu(b)| <= |a - b|, so the bound on
+  // the sum's rounding also holds after ReLU.
   if (conv.activation == Activation::relu) {
     for (double& value : y.values) value = value < 0 ? 0 : value;
   }

@@ -1,5 +1,5 @@
 /// @file conv2d_dgrad.cpp
-/// @brief The gradient of a convolution by its input: scattered, where rungs gather.
+/// @brief Definition of conv2d_dgrad: a scatter, whereas rungs gather.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
 #include "oracle/transform_bounds.hpp"
@@ -39,7 +39,7 @@ ExpectedElement element(const Conv2dProblem& p, const Arrays& inputs, const std:
   ExpectedElement sum;
   for (std::int64_t k = first; k < first + filters; ++k) {
     for (int r = 0; r < p.R; ++r) {
-      // The window that reads x at its tap r begins here, if it is one of ours.
+      // The start of the window that reads x at its tap r, if it exists.
       const std::int64_t top = x.c + p.pad.top - std::int64_t{r} * p.dilation.h;
       if (top < 0 || top % p.stride.h != 0 || top / p.stride.h >= p.P) continue;
       for (int s = 0; s < p.S; ++s) {

@@ -11,10 +11,10 @@
 
 namespace convladder::oracle {
 
-/// Visits all products of the convolution that belong to image n and output channel k, by the row:
-/// visit(x offset, weight offset, y offset, count) stands for `count` products with one weight,
-/// each with the x element stride.w further on and the y element 1 further on than the one before.
-/// Both gradients and the forward pass sum over these products.
+/// Visits all products of the convolution that belong to image n and output channel k, row by row:
+/// visit(x offset, weight offset, y offset, count) represents `count` products with one weight;
+/// consecutive products advance x by stride.w elements and y by 1. Both gradients and the forward
+/// pass sum over these products.
 template <class Visit>
 void for_each_row_of_products(const Conv2dProblem& conv, int n, int k, const Visit& visit) {
   const int group_c = conv.C / conv.groups, group_k = conv.K / conv.groups;

@@ -1,5 +1,6 @@
 /// @file conv2d_transpose.cpp
-/// @brief Transposed convolution: the gradient of a convolution by its input, and a bias.
+/// @brief Definition of conv2d_transpose: the gradient of a convolution with respect to its input,
+/// plus a bias.
 #include "core/conv2d_transpose.hpp"
 
 #include <cmath>
@@ -28,7 +29,7 @@ std::int64_t longest_sum(const Conv2dProblem& p) {
   return gradient().longest_sum(p) + (p.bias ? 1 : 0);
 }
 
-/// Adds |bias|, and what rounding the sums before it may change, to what bounds the rounding.
+/// Adds |bias|, and the effect of rounding the sums before the bias, to the bound of the rounding.
 void widen(const Conv2dProblem& p, const Arrays& inputs, const std::vector<double>& sums,
            Expected& y) {
   if (!p.bias) return;
@@ -38,13 +39,13 @@ void widen(const Conv2dProblem& p, const Arrays& inputs, const std::vector<doubl
   const double factor = allowed_error(y, Data::real);
   for (std::size_t i = 0; i < y.magnitude.size(); ++i) {
     const auto channel = static_cast<std::int64_t>(i) / (std::int64_t{p.H} * p.W) % p.C;
-    // Two sums that differ within the bound may be rounded to neighbours.
+    // Two sums that differ within the bound may be rounded to neighbouring values.
     const double rounding = error_of_rounding(std::abs(sums[i]) + factor * y.magnitude[i], p.dtype);
     y.magnitude[i] += std::abs(at(bias, channel)) + 2 * rounding / factor;
   }
 }
 
-/// The sums as their type has them: dx, to which the bias is added.
+/// The sums rounded to their type: dx, to which the bias is added.
 double rounded_sum(double sum, DType dtype) {
   if (dtype == DType::f32) return sum;
   return with_float_type(

@@ -1,5 +1,6 @@
 /// @file conv2d_wgrad.cpp
-/// @brief The gradients of a convolution by its weights and its bias.
+/// @brief Definition of conv2d_wgrad: the gradients of a convolution with respect to its weights
+/// and its bias.
 #include "oracle/ladders/conv2d_products.hpp"
 #include "oracle/ladders/definition.hpp"
 #include "oracle/transform_bounds.hpp"

@@ -1,5 +1,5 @@
 /// @file definition.hpp
-/// @brief What the oracle knows of a ladder: each file beside this one fills a Definition.
+/// @brief The interface of a ladder's definition: each file in this folder provides a Definition.
 #pragma once
 
 #include <cmath>
@@ -18,35 +18,35 @@ namespace convladder::oracle {
 /// The definition of a ladder's operation, in double precision; see reference() and reference_at().
 struct Definition {
   std::function<std::int64_t(const Problem&)> longest_sum;  ///< See longest_sum().
-  std::function<std::vector<Expected>(const Problem&, const Arrays&)> outputs;  ///< All of them.
-  /// The element at `place` of the output `name`, by itself; empty: there is no such function.
+  std::function<std::vector<Expected>(const Problem&, const Arrays&)> outputs;  ///< All outputs.
+  /// The element at `place` of the output `name`, computed individually; empty: not available.
   std::function<ExpectedElement(const Problem&, const Arrays&, const std::string& name,
                                 std::int64_t place)>
       element;
   std::function<std::int64_t(const Problem&)> headroom;  ///< See headroom(); empty: 1.
-  /// See expected_of_winograd(); empty: no rung of the ladder computes so.
+  /// See expected_of_winograd(); empty: no rung of the ladder uses Winograd's algorithm.
   std::function<Expected(const Expected&, const Problem&, const Arrays&, WinogradTile,
                          double least)>
       winograd;
-  /// See expected_of_spectra(); empty: likewise.
+  /// See expected_of_spectra(); empty: not applicable.
   std::function<Expected(const Expected&, const Problem&, const Arrays&, double least)> spectra;
 };
 
 /// A Definition in functions of the ladder's own problem type.
 template <class P>
 struct DefinitionOf {
-  std::int64_t (*longest_sum)(const P&);                      ///< As in Definition.
-  std::vector<Expected> (*outputs)(const P&, const Arrays&);  ///< As in Definition.
+  std::int64_t (*longest_sum)(const P&);                      ///< Like Definition.
+  std::vector<Expected> (*outputs)(const P&, const Arrays&);  ///< Like Definition.
   ExpectedElement (*element)(const P&, const Arrays&, const std::string&,
-                             std::int64_t) = nullptr;  ///< As in Definition; null: none.
-  std::int64_t (*headroom)(const P&) = nullptr;        ///< As in Definition; null: 1.
+                             std::int64_t) = nullptr;  ///< Like Definition; null: none.
+  std::int64_t (*headroom)(const P&) = nullptr;        ///< Like Definition; null: 1.
   Expected (*winograd)(const Expected&, const Problem&, const Arrays&, WinogradTile,
-                       double) = nullptr;  ///< As in Definition; null: none.
+                       double) = nullptr;  ///< Like Definition; null: none.
   Expected (*spectra)(const Expected&, const Problem&, const Arrays&,
-                      double) = nullptr;  ///< As in Definition; null: none.
+                      double) = nullptr;  ///< Like Definition; null: none.
 };
 
-/// For problems of any type, of which it must get its own.
+/// For the variant type of problems, which must hold the ladder's own type.
 template <class P>
 Definition define(DefinitionOf<P> of) {
   Definition definition{
@@ -73,7 +73,7 @@ Definition define(DefinitionOf<P> of) {
 /// The ladder's row. @throws std::logic_error if there is none
 const Definition& definition_of(const std::string& ladder);
 
-/// An output, all 0. @param rounds whether its values are sums, whose rounding is bounded
+/// An output of zeros. @param rounds whether its values are sums, whose rounding is bounded
 inline Expected expected_for(const ArraySpec& spec, std::int64_t longest, bool rounds = true) {
   const auto count = static_cast<std::size_t>(element_count(spec.shape));
   return {spec,
@@ -90,7 +90,7 @@ inline void accumulate(Expected& to, std::int64_t i, double a, double b) {
   to.magnitude[static_cast<std::size_t>(i)] += std::abs(a * b);
 }
 
-// Products by the row: the inner loops of most definitions, which take most of their time.
+// Products row by row: the inner loops of most definitions, which take most of their time.
 
 /// A row of an input: every `step`th element from `first` on.
 struct Row {
@@ -99,12 +99,12 @@ struct Row {
   std::int64_t step = 1;      ///< elements between neighbours
 };
 
-/// Adds to `count` sums, every `step`th from `first` on, a product each: of `factor` and the row's
-/// next element.
+/// Adds a product to each of `count` sums, every `step`th from `first` on: that of `factor` and the
+/// row's next element.
 void accumulate_row(Expected& to, std::int64_t first, std::int64_t step, double factor,
                     const Row& row, std::int64_t count);
 
-/// Adds to sum `i` the products of two rows, one after the other.
+/// Adds the products of two rows to sum `i`, one after the other.
 void accumulate_products(Expected& to, std::int64_t i, const Row& a, const Row& b,
                          std::int64_t count);
 
@@ -124,7 +124,7 @@ inline void add(ExpectedElement& to, double a, double b) {
   to.magnitude += std::abs(a * b);
 }
 
-/// The inputs, with what is of a half type in float: the same numbers.
+/// The inputs, with 16-bit types converted to float: the same values.
 inline Arrays in_float(const Arrays& inputs) {
   Arrays result;
   for (const auto& [name, array] : inputs)
@@ -137,7 +137,8 @@ inline double at(std::span<const float> values, std::int64_t i) {
   return double{values[static_cast<std::size_t>(i)]};
 }
 
-/// The indices of a row-major offset in an array of four axes, of which the last three are given.
+/// The indices of a row-major offset in an array of four axes, the last three extents of which are
+/// given.
 struct Indices {
   /// Those of offset `place`.
   Indices(std::int64_t place, std::int64_t second, std::int64_t third, std::int64_t fourth)

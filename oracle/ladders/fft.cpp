@@ -1,6 +1,6 @@
 /// @file fft.cpp
-/// @brief The discrete Fourier transform: from the whole line down to odd parts of it, where the
-/// rungs that pass over a line go from points up.
+/// @brief Definition of fft: recursive from the whole line down to its odd part, whereas the rungs
+/// with passes start from single points.
 #include <algorithm>
 #include <cmath>
 #include <complex>
@@ -14,7 +14,7 @@ namespace convladder::oracle {
 namespace fft {
 namespace {
 
-/// a + b i with whole numbers modulo 2^17 - 1.
+/// a + b i with integers modulo 2^17 - 1.
 struct Whole {
   std::int64_t re = 0, im = 0;
 
@@ -46,7 +46,7 @@ void set(Number& to, float re, float im) { to = {double{re}, double{im}}; }
 Whole real_part(Whole z) { return {z.re, 0}; }
 Number real_part(Number z) { return {z.real(), 0}; }
 
-/// w^0 ... w^(length-1). The inverse's w is the forward one's conjugate in both rings.
+/// w^0 ... w^(length-1). The w of the inverse is the conjugate of the forward one in both rings.
 std::vector<Number> roots_of(FftDirection direction, int length, Number) {
   const double step = (direction == FftDirection::forward ? -2 : 2) * std::numbers::pi / length;
   std::vector<Number> roots;
@@ -82,7 +82,7 @@ std::vector<Z> transform(const std::vector<Z>& x, std::size_t begin, std::size_t
   return y;
 }
 
-/// Lines or planes, and how they are transformed.
+/// Lines or planes, and the parameters of their transform.
 template <class Z>
 class Transform {
  public:
@@ -91,7 +91,7 @@ class Transform {
       : p_(p), x_(x), roots_(roots_of(p.direction, p.L, Z{})),
         roots_of_columns_(roots_of(p.direction, p.rows(), Z{})) {}
 
-  /// All frequencies of line n, or of plane n: also those of a real line that y leaves out.
+  /// All frequencies of line n, or of plane n, including those that y omits for real lines.
   std::vector<Z> operator()(std::int64_t n) const {
     const std::size_t H = roots_of_columns_.size(), L = roots_.size();
     const std::size_t first = static_cast<std::size_t>(n) * H * L;
@@ -122,7 +122,7 @@ class Transform {
   }
 
  private:
-  /// Frequency (u, v), of which x holds the half: the others are conjugates. @param row the plane's
+  /// Frequency (u, v), of which x holds half: the others are conjugates. @param row the plane's
   Z frequency(std::size_t row, std::size_t u, std::size_t v) const {
     const std::size_t H = roots_of_columns_.size(), L = roots_.size(), half = L / 2 + 1;
     const std::size_t i = v < half ? (row + u) * half + v : (row + (H - u) % H) * half + L - v;
@@ -150,9 +150,10 @@ double largest(const std::vector<Z>& spectrum) {
 /// Whether two lines may be transformed as one.
 bool has_pairs(const FftProblem& p) { return p.is_real() && !p.has_planes(); }
 
-/// What the rounding of line n's, or plane n's, outputs is bounded by: the largest of them, or, as
-/// real lines 2 i and 2 i + 1 may be a + b i, the largest of a and that of b.
-/// @param largest_of(m): that of another
+/// The value that bounds the rounding of the outputs of line n or plane n: their largest magnitude
+/// or, because real lines 2 i and 2 i + 1 may be transformed as a + b i, the larger one of both
+/// lines.
+/// @param largest_of(m): that of another line
 template <class Of>
 double magnitude_of(const FftProblem& p, std::int64_t n, const Of& largest_of) {
   const std::int64_t other = n ^ 1;
@@ -188,7 +189,7 @@ void transform_all(const FftProblem& p, std::span<const float> x, Expected& y) {
   }
 }
 
-/// Of a line or plane over the complex numbers; modulo a prime, numbers do not grow.
+/// For a line or plane over the complex numbers; modulo a prime, numbers do not grow.
 std::int64_t longest_sum(const FftProblem& p) {
   return p.ring == FftRing::complex ? 2 * std::int64_t{p.rows()} * p.L : 1;
 }

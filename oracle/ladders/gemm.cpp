@@ -1,5 +1,5 @@
 /// @file gemm.cpp
-/// @brief The matrix product, and several side by side.
+/// @brief Definition of gemm, also batched.
 #include <algorithm>
 #include <cmath>
 #include <span>
@@ -16,13 +16,13 @@ std::int64_t longest_sum(const GemmProblem& p) {
   return std::max<std::int64_t>(1, std::int64_t{p.K} + (p.bias ? 1 : 0));
 }
 
-/// bias [N], or nothing.
+/// bias [N], or null.
 std::span<const float> bias_of(const GemmProblem& p, const Arrays& inputs) {
   return p.bias ? inputs.at("bias").as<float>() : std::span<const float>();
 }
 
-/// What the sum of a column becomes; of numbers of 8 bits, rounded to float after its scale and
-/// bias. The magnitude stays that of the whole sum: |relu(a) - relu(b)| <= |a - b|.
+/// The final value of a column's sum; for FP8, rounded to float after scale and bias. The magnitude
+/// remains that of the whole sum: |relu(a) - relu(b)| <= |a - b|.
 ExpectedElement finished(const GemmProblem& p, const ExpectedElement& sum,
                          std::span<const float> bias, std::int64_t n) {
   const double scale = p.scale(), bias_n = bias.empty() ? 0 : at(bias, n);
@@ -60,7 +60,7 @@ ExpectedElement element(const GemmProblem& p, const Arrays& inputs, const std::s
   return finished(p, sum, bias_of(p, inputs), n);
 }
 
-/// Matrix i of a factor that holds one behind the other: [rows][columns], as the product has it.
+/// Matrix i of an operand with contiguous matrices: [rows][columns] after transposition.
 Array matrix_of(const Array& all, int i, int rows, int columns, bool transposed) {
   const auto from =
       all.as<float>().subspan(static_cast<std::size_t>(std::int64_t{i} * rows * columns));
@@ -74,7 +74,7 @@ Array matrix_of(const Array& all, int i, int rows, int columns, bool transposed)
   return matrix;
 }
 
-/// Matrices a and b (and bias) of product i.
+/// Matrices a and b (and bias) of GEMM i.
 Arrays product_of(const GemmBatchProblem& p, const Arrays& inputs, int i) {
   const GemmProblem& one = p.product;
   Arrays product = {{"a", matrix_of(inputs.at("a"), i, one.M, one.K, p.transpose_a)},
@@ -83,7 +83,7 @@ Arrays product_of(const GemmBatchProblem& p, const Arrays& inputs, int i) {
   return product;
 }
 
-/// One product after the other.
+/// One GEMM after the other.
 std::vector<Expected> outputs_of_batch(const GemmBatchProblem& p, const Arrays& given) {
   const Arrays inputs = in_float(given);
   const GemmProblem& one = p.product;

@@ -1,5 +1,5 @@
 /// @file im2col.cpp
-/// @brief Windows as columns.
+/// @brief Definition of im2col: windows as columns.
 #include "oracle/ladders/columns.hpp"
 
 namespace convladder::oracle {
@@ -28,7 +28,7 @@ std::vector<Expected> outputs(const Im2colProblem& p, const Arrays& inputs) {
   return {col};
 }
 
-/// Where tap `tap` of window `window` reads along an axis; -1 in the padding.
+/// The position that tap `tap` of window `window` reads along an axis; -1 in the padding.
 std::int64_t read_by(const WindowAxis& axis, std::int64_t window, std::int64_t tap) {
   const std::int64_t i = window * axis.stride - axis.pad_before + tap * axis.dilation;
   return i >= 0 && i < axis.size ? i : -1;

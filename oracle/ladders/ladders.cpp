@@ -1,5 +1,5 @@
 /// @file ladders.cpp
-/// @brief The table of definitions: a row a ladder.
+/// @brief The table of definitions: one row per ladder.
 #include <map>
 #include <stdexcept>
 

@@ -1,5 +1,5 @@
 /// @file rulebook.cpp
-/// @brief The rulebook, as oracle/rulebook.hpp makes it.
+/// @brief Definition of rulebook, see oracle/rulebook.hpp.
 #include "oracle/rulebook.hpp"
 
 #include <map>

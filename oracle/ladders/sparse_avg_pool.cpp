@@ -1,5 +1,5 @@
 /// @file sparse_avg_pool.cpp
-/// @brief The mean of each window's rows: tap after tap, sums and counts of all outputs at once.
+/// @brief Definition of sparse_avg_pool: tap by tap, sums and counts of all outputs together.
 #include "core/sparse_avg_pool.hpp"
 
 #include "oracle/ladders/definition.hpp"

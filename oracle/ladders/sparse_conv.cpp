@@ -1,5 +1,5 @@
 /// @file sparse_conv.cpp
-/// @brief The sparse convolution: a product for each pair of the rulebook.
+/// @brief Definition of sparse_conv: a product for each pair of the rulebook.
 #include <algorithm>
 
 #include "oracle/ladders/sparse_products.hpp"

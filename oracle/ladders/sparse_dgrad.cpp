@@ -1,5 +1,6 @@
 /// @file sparse_dgrad.cpp
-/// @brief The gradient of a sparse convolution by its features.
+/// @brief Definition of sparse_dgrad: the gradient of a sparse convolution with respect to its
+/// features.
 #include "oracle/ladders/sparse_products.hpp"
 
 namespace convladder::oracle {

@@ -1,5 +1,5 @@
 /// @file sparse_global_pool.cpp
-/// @brief The maximum or the mean of each image, of which the rows are listed first.
+/// @brief Definition of sparse_global_pool: the rows of each image are listed first.
 #include <algorithm>
 
 #include "core/site_errors.hpp"
@@ -15,7 +15,7 @@ std::int64_t longest_sum(const SparseGlobalPoolProblem& pool) {
   return pool.reduce == PoolReduction::mean ? std::max(pool.grid.sites, 1) : 1;
 }
 
-/// The rows of each image. Sites that are not usable are refused.
+/// The rows of each image. Invalid sites are rejected.
 std::vector<std::vector<std::int64_t>> rows_of_images(const SparseGlobalPoolProblem& pool,
                                                       const Arrays& inputs) {
   const auto coords = inputs.at("coords").as<std::int32_t>();

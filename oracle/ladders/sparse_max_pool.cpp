@@ -1,5 +1,5 @@
 /// @file sparse_max_pool.cpp
-/// @brief The largest feature of each window, and the row that it comes from.
+/// @brief Definition of sparse_max_pool: the largest feature of each window, and its row.
 #include "core/sparse_pool_problem.hpp"
 #include "oracle/ladders/definition.hpp"
 #include "oracle/rulebook.hpp"

@@ -1,5 +1,6 @@
 /// @file sparse_max_pool_dgrad.cpp
-/// @brief What each row gets back from the windows that it won.
+/// @brief Definition of sparse_max_pool_dgrad: the gradient of each row from the windows that
+/// selected it.
 #include "core/sparse_pool_problem.hpp"
 #include "oracle/ladders/definition.hpp"
 

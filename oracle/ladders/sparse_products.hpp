@@ -12,15 +12,15 @@
 
 namespace convladder::oracle {
 
-/// Which products may be visited at the same time, as they are added up in different places.
+/// The products that may be visited concurrently, because they are added to different elements.
 enum class Apart {
-  pairs,  ///< Those of different pairs of a tap, where sums are those of a row of sites.
-  taps    ///< Those of different taps, where sums are those of a weight.
+  pairs,  ///< Those of different pairs of a tap, if sums belong to a row of sites.
+  taps    ///< Those of different taps, if sums belong to a weight.
 };
 
-/// Visits all products of a sparse convolution or of one of its gradients, by the row, on all
-/// cores: visit(features offset, weights offset, y offset) stands for Cout products of one number
-/// of the features, with rows of weights and of y.
+/// Visits all products of a sparse convolution or of one of its gradients, row by row, on all
+/// cores: visit(features offset, weights offset, y offset) represents the Cout products of one
+/// feature with rows of weights and of y.
 template <class Visit>
 void for_each_row_of_sparse_products(const SparseConvProblem& conv, const Arrays& inputs,
                                      Apart apart, const Visit& visit) {
@@ -36,7 +36,8 @@ void for_each_row_of_sparse_products(const SparseConvProblem& conv, const Arrays
         visit(in * conv.Cin + ci, (k * conv.Cin + ci) * conv.Cout, out * conv.Cout);
     }
   };
-  std::vector<std::pair<std::int64_t, std::int64_t>> taps;  // the pairs of each, which are sorted
+  std::vector<std::pair<std::int64_t, std::int64_t>> taps;  // the pairs of each tap, which are
+                                                            // sorted
   for (std::int64_t i = 0; i < count; ++i) {
     if (i == 0 || pair(i)[0] != pair(i - 1)[0]) taps.emplace_back(i, i);
     taps.back().second = i + 1;
@@ -58,8 +59,8 @@ void for_each_row_of_sparse_products(const SparseConvProblem& conv, const Arrays
   }
 }
 
-/// The sum of from[table[k][row]] . (what `weight` says of tap k and channel s) over all taps and
-/// channels of `from`.
+/// The sum of from[table[k][row]] times `weight` of tap k and channel s, over all taps and channels
+/// of `from`.
 template <class Weight>
 ExpectedElement sparse_row_at(const SparseConvProblem& p, const Array& table, const Array& from,
                               std::int64_t row, const Weight& weight) {

@@ -1,5 +1,5 @@
 /// @file sparse_to_dense.cpp
-/// @brief Rows of features as a dense grid.
+/// @brief Definition of sparse_to_dense: rows of features in a dense grid.
 #include "core/site_errors.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "oracle/ladders/definition.hpp"
@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t longest_sum(const SparseToDenseProblem&) { return 1; }
 
-/// Channel after channel, each cell reached by its strides. Sites that are not usable are refused.
+/// Channel by channel, with cells addressed by strides. Invalid sites are rejected.
 std::vector<Expected> outputs(const SparseToDenseProblem& p, const Arrays& inputs) {
   const auto coords = inputs.at("coords").as<std::int32_t>();
   require_no_errors(p.grid, find_site_errors(p.grid, coords), coords);

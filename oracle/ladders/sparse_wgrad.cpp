@@ -1,5 +1,6 @@
 /// @file sparse_wgrad.cpp
-/// @brief The gradient of a sparse convolution by its weights.
+/// @brief Definition of sparse_wgrad: the gradient of a sparse convolution with respect to its
+/// weights.
 #include <algorithm>
 
 #include "oracle/ladders/sparse_products.hpp"

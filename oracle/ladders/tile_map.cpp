@@ -1,5 +1,5 @@
 /// @file tile_map.cpp
-/// @brief Which block computes which tile.
+/// @brief Definition of tile_map: which block computes which tile.
 #include <algorithm>
 #include <array>
 #include <stdexcept>
@@ -15,8 +15,8 @@ namespace {
 
 std::int64_t longest_sum(const TileMapProblem&) { return 1; }
 
-/// The place of a point on a Hilbert curve through a square whose side is a power of two: from the
-/// largest quarter to the smallest, each turned back to the curve's first direction.
+/// The index of a point on a Hilbert curve through a square whose side is a power of two: from the
+/// largest quarter to the smallest, each rotated to the curve's initial direction.
 std::int64_t distance_along_hilbert(std::int64_t side, std::int64_t x, std::int64_t y) {
   std::int64_t distance = 0;
   for (std::int64_t half = side / 2; half >= 1; half /= 2) {
@@ -45,7 +45,7 @@ std::int64_t block_of_tile(const TileMapProblem& p, std::int64_t m, std::int64_t
     case TileMap::identity2:
     case TileMap::identity4:
     case TileMap::identity8: {
-      // As wide as asked for, unless half of that is wide enough for (nearly) all tile columns.
+      // As wide as requested, unless half of that suffices for (nearly) all tile columns.
       std::int64_t width = p.map == TileMap::identity2 ? 2 : p.map == TileMap::identity4 ? 4 : 8;
       const auto enough_columns = [](std::int64_t w) { return w == 8 ? 6 : w == 4 ? 3 : w; };
       while (p.tiles_n < enough_columns(width)) width /= 2;
@@ -66,11 +66,11 @@ std::int64_t block_of_tile(const TileMapProblem& p, std::int64_t m, std::int64_t
     }
     case TileMap::stream_k: break;
   }
-  throw std::logic_error("no tile of stream_k belongs to one block");
+  throw std::logic_error("a tile of stream_k may belong to several blocks");
 }
 
-/// All units, found the other way round than the rungs do: from each tile to its block or blocks.
-/// Sorted afterwards.
+/// All units, computed from tiles to blocks, whereas the rungs compute from blocks to tiles. Sorted
+/// afterwards.
 std::vector<Expected> outputs(const TileMapProblem& p, const Arrays&) {
   std::vector<std::array<std::int32_t, kUnitColumns>> units;
   const auto add = [&](std::int64_t block, std::int64_t batch, std::int64_t m, std::int64_t n,
@@ -111,7 +111,8 @@ std::vector<Expected> outputs(const TileMapProblem& p, const Arrays&) {
       }
     }
   }
-  // By block; the units of a block, in its order of work, ascend in their other columns.
+  // Sorted by block; the units of a block, in its order of execution, ascend in their other
+  // columns.
   std::sort(units.begin(), units.end());
   Expected expected;
   expected.spec = tile_map_signature(p).outputs[0];

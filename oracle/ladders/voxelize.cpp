@@ -1,5 +1,5 @@
 /// @file voxelize.cpp
-/// @brief Voxels and the means of their points: a search tree of sites, sums in long double.
+/// @brief Definition of voxelize: a search tree of sites, sums in long double.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -14,7 +14,7 @@ namespace convladder::oracle {
 namespace voxelize {
 namespace {
 
-/// What a voxel holds: of each column, as it adds up.
+/// The sums of a voxel's columns.
 struct Held {
   std::vector<long double> sum;
   std::vector<double> magnitude;
@@ -23,16 +23,16 @@ struct Held {
 
 std::int64_t longest_sum(const VoxelizeProblem& p) { return std::max(p.points, 1); }
 
-/// Adds the mean of a column, rounded to float, and what bounds a rung's error: half a unit in its
-/// last place, and what a sum of so many terms in double may lose. allowed_error() of one term is
-/// several units of 2^-24, and the magnitude here is the mean's own, not that of the terms. Where a
-/// mean is NaN or infinite, it must be just that.
+/// Adds the mean of a column, rounded to float, and the bound of a rung's error: half a unit in its
+/// last place, plus the error of a sum of this many terms in double. allowed_error() of one term is
+/// several units of 2^-24, and the magnitude here is the mean's own, not that of the terms. If a
+/// mean is NaN or infinite, it must be exactly that.
 void add_mean(Expected& features, double origin, const Held& held, std::size_t column) {
   const auto count = static_cast<double>(held.points);
-  // The steps of the definition: where the sum is exact, its very bits are asked for.
+  // The steps of the definition: if the sum is exact, its exact bits are required.
   const double mean = origin + static_cast<double>(held.sum[column]) / count;
   features.values.push_back(double{static_cast<float>(mean)});
-  // The sum's error, n 2^-53 of its magnitude, as a part of the mean's unit of 2^-24.
+  // The sum's error, n 2^-53 of its magnitude, relative to the mean's unit of 2^-24.
   const double lost = std::ldexp(held.magnitude[column], 24 - 53);
   features.magnitude.push_back(std::isfinite(mean) ? std::abs(mean) + lost : 0.0);
 }

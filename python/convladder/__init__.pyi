@@ -1,13 +1,14 @@
-"""What editors and type checkers are told. Arrays are NumPy's, or whatever it makes one of; or tensors of PyTorch, CuPy and
-JAX, of which results are then, too. tests/test_convladder.py holds it against the functions."""
+"""Type hints for editors and type checkers. Arguments are NumPy arrays, objects that numpy.asarray accepts, or tensors of
+PyTorch, CuPy or JAX; with tensors as arguments, the results are tensors too. tests/test_convladder.py compares this file with
+the functions."""
 from typing import Any, Callable, Literal, Optional, Sequence, Tuple, Union
 
 import numpy
 
 __version__: str
 
-# What is given: anything that NumPy makes an array of, or a tensor. What comes back: a Result, or such a tensor, of which a
-# type checker knows what it shares with arrays.
+# An argument is any object that numpy.asarray accepts, or a tensor. A result is a Result or such a tensor; a type checker
+# knows only the members that both share with arrays.
 Array = Union["Result", Any]
 Indices = Any  # an array of integers that fit int32
 Where = Literal["auto", "cpu", "emulated", "gpu"]

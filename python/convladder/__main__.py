@@ -1,4 +1,4 @@
-"""python -m convladder: the version, and where rungs run."""
+"""python -m convladder prints the version and the places where rungs run."""
 from . import __version__, _core, rungs
 
 

@@ -1,5 +1,5 @@
-"""What callers pass, as the core takes it: every parameter of every function is converted here, or checked by the core.
-Whatever does not fit raises BadInput, whose message begins with the parameter's name.
+"""Converts the arguments of callers to those of the core: every parameter of every function is converted here, or
+checked by the core. Invalid values raise BadInput, whose message begins with the name of the parameter.
 """
 import operator
 import re
@@ -15,7 +15,7 @@ _LARGEST = float(numpy.finfo(numpy.float32).max)
 
 
 def shown(value):
-    """The value in a message: short, and in one line."""
+    """The value as text for a message: short, and on one line."""
     return " ".join(reprlib.repr(value).split())
 
 
@@ -24,11 +24,11 @@ def refused(name, value, rule):
 
 
 class as_called:
-    """A context in which errors name the caller's parameters, by the names that the core has for them."""
+    """A context in which errors name the caller's parameters instead of the core's."""
 
     def __init__(self, arrays={}, sizes={}):
-        """@param arrays that are called otherwise there; their names are exchanged
-        @param sizes of the caller's parameters: the parameter is put in front, "x: h = 0: must be at least 1"
+        """@param arrays names that differ between caller and core
+        @param sizes the caller's parameter for each size; it is put in front: "x: h = 0: must be at least 1"
         """
         self._arrays, self._sizes = arrays, sizes
 
@@ -48,8 +48,8 @@ class as_called:
 
 # --- Numbers
 
-def integer(name, value, rule="it must be a whole number"):
-    """A whole number of 32 bits. @raises BadInput"""
+def integer(name, value, rule="it must be an integer"):
+    """An int32 integer. @raises BadInput"""
     try:
         if isinstance(value, (bool, numpy.bool_)):
             raise TypeError
@@ -62,7 +62,7 @@ def integer(name, value, rule="it must be a whole number"):
 
 
 def _items(value):
-    """The elements of a list; None if it is none, or a nested one of which NumPy makes no array."""
+    """The elements of a list; None if it is not a list, or a nested one that NumPy cannot convert."""
     try:
         return list(value) if numpy.ndim(value) == 1 else None
     except (TypeError, ValueError):
@@ -70,10 +70,10 @@ def _items(value):
 
 
 def each(name, value, count):
-    """`count` whole numbers, of one number or of as many. @raises BadInput"""
+    """`count` integers, from one number or from `count` numbers. @raises BadInput"""
     if type(value) is int and -_MOST <= value <= _MOST:
         return [value] * count
-    rule = "it must be a whole number" + (f", or {count} of them" if count > 1 else "")
+    rule = "it must be an integer" + (f", or {count} of them" if count > 1 else "")
     items = _items(value)
     if items is None:
         return [integer(name, value, rule)] * count
@@ -83,8 +83,8 @@ def each(name, value, count):
 
 
 def integers(name, value, counts):
-    """A list of whole numbers, as many as one of `counts`. @raises BadInput"""
-    rule = f"it must be a list of {' or '.join(map(str, counts))} whole numbers"
+    """A list of integers whose length is one of `counts`. @raises BadInput"""
+    rule = f"it must be a list of {' or '.join(map(str, counts))} integers"
     items = _items(value)
     if items is None or len(items) not in counts:
         raise refused(name, value, rule)
@@ -92,8 +92,8 @@ def integers(name, value, counts):
 
 
 def padding(value, axes, same=True):
-    """Before and after for each axis: of one number, one an axis, or both of each; None of "same", of which the core makes
-    numbers. @param same whether that has a meaning @raises BadInput"""
+    """Padding before and after each axis: from one number, one per axis, or two per axis; None for "same", which the
+    core converts to numbers. @param same whether "same" is allowed @raises BadInput"""
     if type(value) is int:
         return each("pad", value, 2 * axes)
     if isinstance(value, str):
@@ -108,8 +108,8 @@ def padding(value, axes, same=True):
 
 
 def reals(name, value, counts):
-    """Finite numbers of float32, as many as one of `counts`; a number that is no list counts as one. @raises BadInput"""
-    rule = f"it must be {' or '.join(map(str, counts))} finite numbers, of float32's range"
+    """Finite float32 numbers whose count is one of `counts`; a single number counts as one. @raises BadInput"""
+    rule = f"it must be {' or '.join(map(str, counts))} finite numbers within the range of float32"
     items = _items(value)
     items = [value] if items is None else items
     if len(items) not in counts:
@@ -122,14 +122,14 @@ def reals(name, value, counts):
             number = float(item)
         except (TypeError, ValueError, OverflowError):
             raise refused(name, value, rule) from None
-        if not abs(number) <= _LARGEST:  # so written, NaN is refused, too
+        if not abs(number) <= _LARGEST:  # written so that NaN is rejected, too
             raise refused(name, value, rule)
         numbers.append(number)
     return numbers
 
 
 def voxel_size(value):
-    """The side of a voxel along x, y and z, of one number or of three. @raises BadInput"""
+    """The sides of a voxel along x, y and z, from one number or three. @raises BadInput"""
     sides = reals("voxel", value, (1, 3))
     return sides * (3 // len(sides))
 
@@ -137,13 +137,13 @@ def voxel_size(value):
 # --- Words
 
 def word(value):
-    """A word for the core, which knows those that there are and refuses all others, whatever type they are of."""
+    """A word for the core, which checks it, whatever its type."""
     text = value if isinstance(value, str) else shown(value)
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def one_of(name, value, words):
-    """The word, before the core sees it: other parameters depend on it. @raises BadInput"""
+    """The word, checked before the core sees it, because other parameters depend on it. @raises BadInput"""
     if value not in words:
         raise refused(name, value, f"it must be one of {', '.join(words)}")
     return value
@@ -157,7 +157,7 @@ def flag(name, value):
 
 
 def words(name, value):
-    """A list of words, of one or of several. @raises BadInput"""
+    """A list of words, from one word or several. @raises BadInput"""
     items = [value] if isinstance(value, str) else value if isinstance(value, (list, tuple, set, frozenset)) else [None]
     if not all(isinstance(item, str) for item in items):
         raise refused(name, value, "it must be a name, or a list of names")
@@ -165,8 +165,8 @@ def words(name, value):
 
 
 def float_type(dtype, *arrays):
-    """The name of `dtype`, if it is given; else that of the arrays' type where all have the same of 16 bits, and float32
-    otherwise."""
+    """The name of `dtype`, if it is given; otherwise the type of the arrays if all have the same 16-bit type, and
+    float32 otherwise."""
     if dtype is not None:
         return word(dtype if isinstance(dtype, str) else getattr(dtype, "__name__", str(dtype).rpartition(".")[2]))
     if all(map(is_plain, arrays)):
@@ -178,15 +178,16 @@ def float_type(dtype, *arrays):
 # --- Arrays
 
 def _array(name, value, dimensions, host):
-    """It as an array of so many axes: NumPy's, or a tensor that stays on its GPU unless `host`. @raises BadInput"""
+    """The value as an array with one of these numbers of axes: a NumPy array, or a tensor that stays on its GPU
+    unless `host`. @raises BadInput"""
     if isinstance(value, numpy.ma.MaskedArray):
-        raise _core.BadInput(f"{name} = a masked array: there are no masks here; fill it first: {name}.filled(0)")
+        raise _core.BadInput(f"{name} = a masked array: masks are not supported; fill it first: {name}.filled(0)")
     array = value
     if host or not on_gpu(value):
         try:
             array = to_host(value)
         except (TypeError, ValueError):
-            raise refused(name, value, "it must be an array, or what NumPy makes one of") from None
+            raise refused(name, value, "it must be an array, or convertible to a NumPy array") from None
     if array.ndim not in dimensions:
         raise _core.BadInput(f"{name} = an array of {array.ndim} axes: it must have {' or '.join(map(str, dimensions))}")
     if any(extent > _MOST for extent in array.shape):
@@ -195,13 +196,13 @@ def _array(name, value, dimensions, host):
 
 
 def host_array(name, value, dimensions):
-    """It as an array of NumPy's, of any type. @raises BadInput"""
+    """The value as a NumPy array of any type. @raises BadInput"""
     return _array(name, value, dimensions, True)
 
 
 def floats(name, value, dimensions, host=False):
-    """An array of float32, or of float16 if it is of that, its elements side by side. A tensor on a GPU stays as it is,
-    unless `host`: the core looks at it. @raises BadInput, also for finite numbers beyond float32"""
+    """A contiguous array of float32, or of float16 if it has that type. A tensor on a GPU stays there unless `host`,
+    and is checked by the core. @raises BadInput, also for finite numbers beyond float32"""
     if is_plain(value) and value.ndim in dimensions and value.flags.c_contiguous and 0 < value.size <= _MOST:
         return value
     array = _array(name, value, dimensions, host)
@@ -223,7 +224,7 @@ def floats(name, value, dimensions, host=False):
 
 
 def indices(name, value, dimensions, host=False):
-    """An array of int32, of any integers that fit, its elements side by side. What they may be, the core checks, also of a
+    """A contiguous array of int32, from any integers that fit. The core checks the range of the values, also for a
     tensor on a GPU, which stays there unless `host`. @raises BadInput"""
     array = _array(name, value, dimensions, host)
     if on_gpu(array):

@@ -1,4 +1,4 @@
-"""All rungs of a ladder on one call, beside one another."""
+"""Compares all rungs of a ladder on one call."""
 import dataclasses
 import html
 import typing
@@ -11,20 +11,20 @@ from ._tensors import to_host
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """What became of a rung."""
+    """The result of a rung."""
 
     rung: str
     where: str
     status: str  # "ran" or "declined"
-    max_error: typing.Optional[float]  # the largest distance from the right result, of any output
-    milliseconds: typing.Optional[float]  # on the host's clock
+    max_error: typing.Optional[float]  # the largest error of any output
+    milliseconds: typing.Optional[float]  # host clock
     reason: str = ""  # why it declined, or where it differs
-    verdict: typing.Optional[str] = None  # of what ran: "agrees" or "differs"
-    remark: str = ""  # "roundings add up" where it agrees by the worst-case bound alone
+    verdict: typing.Optional[str] = None  # if it ran: "agrees" or "differs"
+    remark: str = ""  # "roundings add up" if it agrees only within the worst-case bound
 
 
 class Table(list):
-    """Rows, the bottom of the ladder first. It prints as a table, and so it shows in a notebook."""
+    """Rows, the first rung of the ladder first. It is printed as a table, also in notebooks."""
 
     HEAD = ("rung", "where", "result", "max error", "ms")
 
@@ -53,12 +53,12 @@ def _comparison(call):
 def compare(function, *arguments, rungs=None, where=None, **options):
     """Runs all rungs on the same arguments: compare(convladder.conv2d, x, w, pad=1).
 
-    rungs: a name or several, if not all. where: a place, or several; all that are there without it.
-    Each result is compared with the definition in double precision, as the command `compare` does it. Tensors on a GPU are
-    copied: this is for comparing.
+    rungs: a name or a list of names; default all. where: a place or a list of places; default all that are available.
+    Each result is compared with the definition in double precision, like in the command `compare`. Tensors on a GPU
+    are copied to the host: the function is for comparisons, not for timing.
     """
     if not hasattr(function, "prepare"):
-        raise refused("function", function, "it must be one of this module, such as convladder.conv2d")
+        raise refused("function", function, "it must be a function of this module, such as convladder.conv2d")
     call: Call = in_memory(function.prepare(*arguments, **options))
     call = dataclasses.replace(call, arrays={name: to_host(array) for name, array in call.arrays.items()})
     places = words("where", PLACES if where is None else where)
@@ -81,5 +81,5 @@ def compare(function, *arguments, rungs=None, where=None, **options):
             table.append(Row(row["name"], place, status, *numbers, found["reason"],
                              None if status == "declined" else found["status"], found["remark"]))
     if not table:
-        raise _core.BadInput(f"rungs = {shown(rungs)}: none of them runs in {', '.join(places)} here")
+        raise _core.BadInput(f"rungs = {shown(rungs)}: none of them runs in {', '.join(places)} on this computer")
     return table

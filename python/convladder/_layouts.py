@@ -1,4 +1,4 @@
-"""How images lie in memory: NCHW or NHWC, and PyTorch's channels_last, which is NHWC in memory under the shape NCHW."""
+"""Memory layouts of images: NCHW or NHWC, and PyTorch's channels_last, which is NHWC in memory with the shape NCHW."""
 import dataclasses
 import typing
 import weakref
@@ -16,7 +16,7 @@ def other_layout(layout):
 
 
 def in_layout(array, layout):
-    """A view of an array of the other layout."""
+    """A view of an array in the other layout."""
     return transposed(array, _ORDER["nhwc"] if layout == "nhwc" else (0, 3, 1, 2))
 
 
@@ -24,18 +24,18 @@ def in_layout(array, layout):
 class Images:
     """The arrays with four axes of a call."""
 
-    layout: str  # in which the call is computed, and of `arrays`
+    layout: str  # the layout of the computation, and of `arrays`
     arrays: dict  # by name
-    moved: frozenset = frozenset()  # the names of those whose memory is in the other layout
-    channels_last: bool = False  # whether the caller's arrays are NCHW, and PyTorch's channels_last
-    weights: typing.Any = None  # as the caller has them
+    moved: frozenset = frozenset()  # names of the arrays whose memory is in the other layout
+    channels_last: bool = False  # whether the caller's arrays have the shape NCHW and are channels_last (PyTorch)
+    weights: typing.Any = None  # the caller's arrays
 
     def shape(self, name):
         """In the order of NCHW."""
         return self._nchw(self.arrays[name].shape, self.layout)
 
     def given(self, shape):
-        """A shape that the caller gives, in the order of NCHW."""
+        """A shape given by the caller, in NCHW order."""
         return self._nchw(shape, "nchw" if self.channels_last else self.layout)
 
     @staticmethod
@@ -62,16 +62,16 @@ def _is_marked_channels_last(tensor):
 
 
 def _require_contiguous(name, array):
-    """@raises BadInput where a GPU's array has gaps, or its axes exchanged"""
+    """@raises BadInput if a GPU array has gaps, or permuted axes"""
     if is_torch(array) and not array.is_contiguous():
-        hint = "channels_last is taken without layout=, else " if _lies_in(array, "nhwc") else ""
+        hint = "channels_last is supported without layout= only, otherwise " if _lies_in(array, "nhwc") else ""
         raise _core.BadInput(f"{name} = a view with gaps or with its axes exchanged: {hint}pass {name}.contiguous()")
     if hasattr(array, "flags") and not array.flags.c_contiguous:
         raise _core.BadInput(f"{name} = a view with gaps or with its axes exchanged: pass cupy.ascontiguousarray({name})")
 
 
 def _layouts_of(tensors, strict):
-    """The layouts in which each of PyTorch's tensors is contiguous: an empty one in both.
+    """The layouts in which each of PyTorch's tensors is contiguous; an empty tensor is contiguous in both.
     @param strict whether there must be one @raises BadInput"""
     lies = {}
     for name, tensor in tensors.items():
@@ -84,8 +84,8 @@ def _layouts_of(tensors, strict):
 
 
 def _layout_of(images, lies):
-    """The layout of a call on PyTorch's tensors: that of its images. Where these are contiguous in both, as those of one
-    channel or one pixel are, it is that of the weights, and else what the first image's strides say.
+    """The layout of a call on PyTorch's tensors: that of its images. If they are contiguous in both layouts, as with
+    one channel or one pixel, it is that of the weights, and otherwise that of the first image's strides.
     @raises BadInput if images differ"""
     clear = {name: next(iter(lies[name])) for name in images if len(lies[name]) == 1}
     if len(set(clear.values())) > 1:
@@ -103,7 +103,7 @@ def _layout_of(images, lies):
 
 def laid_out(layout, images, **filters):
     """The Images of a call. @param layout the caller's, or None @param images by name, the first one first
-    @param filters w, where the call has it @raises BadInput"""
+    @param filters w, if the call has it @raises BadInput"""
     given, w = {**images, **filters}, filters.get("w")
     if layout is not None:
         layout = one_of("layout", word(layout), LAYOUTS)
@@ -118,27 +118,27 @@ def laid_out(layout, images, **filters):
                 _require_contiguous(name, array)
         return Images(layout or "nchw", arrays, weights=w)
     if any(there) and not all(there):
-        return Images("nchw", arrays)  # which is refused
+        return Images("nchw", arrays)  # which is rejected
     lies = _layouts_of(tensors, strict=any(there))
     memory = _layout_of({name: tensors[name] for name in images}, lies)
-    if not any(there):  # on the host rungs read NCHW
+    if not any(there):  # on the host, rungs read NCHW
         return Images("nchw", arrays, channels_last=memory == "nhwc")
     if memory == "nhwc":
         arrays = {name: in_layout(tensor, "nhwc") for name, tensor in arrays.items()}
     return Images(memory, arrays, frozenset(name for name in arrays if memory not in lies[name]), memory == "nhwc", w)
 
 
-# Of PyTorch's weights: id -> (weak reference, what the copy depends on, the copy).
+# For PyTorch's weights: id -> (weak reference, the state that the copy depends on, the copy).
 _copies = {}
 
 
 def contiguous_weights(weights, view):
-    """A contiguous copy of `view`, a view of the caller's weights with their axes exchanged. Of PyTorch's it is kept as long
-    as they live and are not written to, for calls in the same stream."""
+    """A contiguous copy of `view`, a view of the caller's weights with permuted axes. For PyTorch's weights the copy
+    is cached as long as they live and are unmodified, for calls in the same stream."""
     if not is_torch(weights) or not on_gpu(weights):
         return contiguous(view)
     import torch
-    # Tensors of inference mode do not count writes, and a captured graph may run when they have been written to.
+    # Tensors of inference mode do not count writes, and a captured graph may run after they have been modified.
     if weights.is_inference() or torch.cuda.is_current_stream_capturing():
         return contiguous(view)
     depends_on = (weights.data_ptr(), weights._version, weights.dtype, view.shape, view.stride(),

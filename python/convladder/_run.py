@@ -19,10 +19,10 @@ from ._tensors import (contiguous, element_type, framework_of, is_torch, like_to
 
 
 class Result(numpy.ndarray):
-    """An array that knows where it comes from.
+    """An array with information about its computation.
 
-    Attributes: `rung` (its name), `where` ("cpu", "emulated" or "gpu"), and `milliseconds` (of the rung's own run, on the
-    host's clock). What is computed from it is an ordinary array.
+    Attributes: `rung` (name), `where` ("cpu", "emulated" or "gpu"), and `milliseconds` (of the rung's run, on the
+    host clock). Arrays computed from it are ordinary arrays.
     """
 
     rung: str = None
@@ -39,36 +39,36 @@ class Result(numpy.ndarray):
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """What a rung is asked for."""
+    """The request of a call."""
 
     ladder: str
     problem: _core.Problem
     arrays: dict  # the inputs by name
-    outputs: tuple  # the names of what is returned, in its order
+    outputs: tuple  # names of the returned outputs, in order
     rulebook: typing.Optional["Rulebook"] = None  # of _sparse.py
-    allow_transforms: bool = False  # whether a rung that saves multiplications may be chosen
-    names: dict = dataclasses.field(default_factory=dict)  # the caller's of arrays that are called otherwise
-    sizes: dict = dataclasses.field(default_factory=dict)  # the caller's parameters behind what else errors name
-    returned: typing.Callable = lambda array: array  # what becomes of each output
-    layout: typing.Optional[str] = None  # of its images, if it has any
-    other: typing.Optional[typing.Callable] = None  # makes the problem of the other layout
-    moved: frozenset = frozenset()  # the names of arrays whose memory is in the other layout
-    channels_last: bool = False  # whether images are returned so, under the shape NCHW
-    weights: typing.Any = None  # as the caller has them
+    allow_transforms: bool = False  # whether a rung with transforms may be selected
+    names: dict = dataclasses.field(default_factory=dict)  # the caller's names of arrays that have other names in the core
+    sizes: dict = dataclasses.field(default_factory=dict)  # the caller's parameters for other names in errors
+    returned: typing.Callable = lambda array: array  # the conversion of each output
+    layout: typing.Optional[str] = None  # of the images, if there are any
+    other: typing.Optional[typing.Callable] = None  # creates the problem in the other layout
+    moved: frozenset = frozenset()  # names of the arrays whose memory is in the other layout
+    channels_last: bool = False  # whether images are returned in that memory order, with the shape NCHW
+    weights: typing.Any = None  # the caller's arrays
     sizes_of_problem: tuple = ()  # of a convolution: N, C, H, W, K, R, S, pad, stride, groups
-    type: str = ""  # of its products: "fp32", "tf32" or "16 bits"
+    type: str = ""  # precision of the products: "fp32", "tf32" or "16 bits"
 
     @functools.cached_property
     def on_gpu(self):
-        """Whether its arrays lie in a GPU's memory. @raises BadInput if only some do"""
+        """Whether the arrays are in a GPU's memory. @raises BadInput if only some are"""
         there = {name: on_gpu(array) for name, array in self.arrays.items()}
         if any(there.values()) and not all(there.values()):
             host, gpu = (next(name for name in there if there[name] == side) for side in (False, True))
-            raise _core.BadInput(f"{host} = an array on the host: {gpu} lies on a GPU, and so must all others")
+            raise _core.BadInput(f"{host} = an array on the host: {gpu} is on a GPU, so all arrays must be")
         return any(there.values())
 
 
-# Operations that another ladder's rungs compute.
+# Operations that are computed by the rungs of another ladder.
 SERVED_BY = {"conv2d_transpose": "conv2d_dgrad"}
 
 
@@ -88,9 +88,9 @@ PLACES = ("cpu", "emulated", "gpu")
 
 
 def candidates(ladder, where, problem=None, allow_transforms=False):
-    """The ladder's rungs that run there, the best first: on the CPU by the time that each is expected to take for the
-    problem, on a GPU by what was measured. Without either that is the highest.
-    @param allow_transforms with those by transforms, which save multiplications and round more"""
+    """The ladder's rungs at that place, the best first: on the CPU by the expected time for the problem, on a GPU by
+    measured times. Without either, the last rung of the table comes first.
+    @param allow_transforms also rungs with transforms, which save multiplications but have larger rounding errors"""
     if where == "cpu" and problem is not None:
         if names := _core.ranked_rungs(ladder, problem, allow_transforms=allow_transforms):
             return names
@@ -99,16 +99,17 @@ def candidates(ladder, where, problem=None, allow_transforms=False):
 
 @functools.cache
 def _measured(ladder, where, allow_transforms):
-    """The ladder's rungs there: first those that were measured, the fastest first, then the others, the highest first."""
+    """The ladder's rungs at that place: first the measured ones, the fastest first, then the others, the last of the
+    table first."""
     there = [row["name"] for row in _table() if row["ladder"] == ladder and where in row["where"] and
              (allow_transforms or not row["transforms"])]
-    fastest = _fastest().get(SERVED_BY.get(ladder, ladder), [])  # CUDA's rungs alone
+    fastest = _fastest().get(SERVED_BY.get(ladder, ladder), [])  # CUDA rungs only
     measured = [name for name in fastest if name in there]
     return measured + [name for name in reversed(there) if name not in measured]
 
 
 def place(ladder, where):
-    """`where`, with "auto" made a place where the ladder has rungs. @raises BadInput"""
+    """`where`, with "auto" replaced by a place where the ladder has rungs. @raises BadInput"""
     if where == "auto":
         return "gpu" if candidates(ladder, "gpu") else "cpu"
     if where not in PLACES:
@@ -119,10 +120,10 @@ def place(ladder, where):
 
 
 def full_name(ladder, name, where="auto"):
-    """The rung that is meant: its last word is enough where it is the only one of that name, or the only one there.
+    """The rung with that name; the last word suffices if it is unique, or unique at that place.
     @raises BadInput"""
     if not isinstance(name, str):
-        raise _core.BadInput(f"rung = {shown(name)}: it must be a name, such as those of convladder.rungs()")
+        raise _core.BadInput(f"rung = {shown(name)}: it must be a name from convladder.rungs()")
     rows = [row for row in _table() if row["ladder"] == ladder]
     same = [row for row in rows if row["name"] == name or row["name"].endswith("/" + name)]
     if len(same) > 1:
@@ -136,7 +137,7 @@ def full_name(ladder, name, where="auto"):
         if len(names) > 1:
             raise _core.BadInput(f"rung = {name!r}: it may be {' or '.join(names)}")
         if names:
-            warnings.warn(f"rung = {name!r}: it is called {names[0]!r} now", DeprecationWarning, stacklevel=2)
+            warnings.warn(f"rung = {name!r}: the present name is {names[0]!r}", DeprecationWarning, stacklevel=2)
     if not names:
         short = {row["name"].split("/", 2)[2]: row["name"] for row in rows}
         near = difflib.get_close_matches(name.split("/", 2)[-1], short, 1, 0)
@@ -145,13 +146,13 @@ def full_name(ladder, name, where="auto"):
 
 
 def _features(N, C, H, W, K, R, S, pad, stride, groups):
-    """What says which rung is fast, on scales where 1 is a difference."""
+    """Features of a problem for the prediction of the fastest rung, scaled so that a difference of 1 is significant."""
     return (math.log2(C / groups), math.log2(K / groups), math.log2(max(1, N * H * W)) / 2, math.log2(R * S),
             float(stride > 1), 8.0 * (groups == C > 1))
 
 
 def _conversion_us(N, C, H, W, K, R, S, pad, stride, groups, bytes_each):
-    """How long it takes to convert the images of a convolution: two launches, and its bytes through memory twice."""
+    """The time to convert the images of a convolution: two launches, and their bytes through memory twice."""
     return 8 + 2 * bytes_each * N * H * W * (C + K / stride**2) / 3e6
 
 
@@ -166,8 +167,8 @@ def _measured_problems(ladder, kind):
 
 
 def by_measurements(call, where):
-    """[(layout, rung)] of both layouts, the best first: by the times on the measured problem that is the most like the
-    call's, the time for converting the images with them; then by those on the next one."""
+    """[(layout, rung)] of both layouts, the best first: by the times on the most similar measured problem plus the
+    time to convert the images; then by those on the next one."""
     if not call.type:
         return []
     mine, ordered = _features(*call.sizes_of_problem), []
@@ -180,11 +181,11 @@ def by_measurements(call, where):
     return list(dict.fromkeys((layout, rung) for _, _, layout, rung in sorted(ordered)))
 
 
-_found = {}  # of problems in images, which say all of themselves in their text
+_found = {}  # problems with images, which are determined by their text
 
 
 def _kept(compute):
-    """Keeps what is computed for a call on images and a place."""
+    """Caches results for a call on images and a place."""
 
     @functools.wraps(compute)
     def kept(call, where):
@@ -202,7 +203,7 @@ def _kept(compute):
 
 @_kept
 def first_that_takes(call, where):
-    """The best rung that takes the call's problem there; None if none does."""
+    """The best rung that supports the call's problem there; None if there is none."""
     names = candidates(call.ladder, where, call.problem, call.allow_transforms)
     if where == "gpu":
         names = [rung for layout, rung in by_measurements(call, where) if layout == call.layout] + names
@@ -211,13 +212,13 @@ def first_that_takes(call, where):
 
 @functools.cache
 def _is_naive(rung):
-    """Whether it computes a convolution as it is defined."""
+    """Whether the rung computes a convolution by its definition."""
     return rung.startswith("cuda_naive/") or next(row["kind"] for row in _table() if row["name"] == rung) == "start"
 
 
 def in_other_layout(call):
-    """The same call, computed in the other layout: its images are converted, and what it returns is converted back.
-    @raises BadInput if its arrays do not fit one another"""
+    """The same call in the other layout: its images are converted, and its results are converted back.
+    @raises BadInput if its arrays do not fit together"""
     _core.require_shapes(call.ladder, call.problem, {name: list(array.shape) for name, array in call.arrays.items()})
     layout = other_layout(call.layout)
     images = {name for name, array in call.arrays.items() if array.ndim == 4}
@@ -227,8 +228,8 @@ def in_other_layout(call):
 
 @_kept
 def best_layout(call, where):
-    """The layout whose best rung is expected to be the fastest. Where nothing was measured, it is the other one than the
-    call's if that has a rung, and the call's has none but naive ones."""
+    """The layout whose best rung is expected to be fastest. Without measurements, it is the other layout if that has
+    a rung and the call's layout has only naive ones."""
     problems = {call.layout: call.problem, other_layout(call.layout): call.other()}
     if where == "gpu":
         for layout, rung in by_measurements(call, where):
@@ -242,7 +243,7 @@ def best_layout(call, where):
 
 
 def in_best_layout(call, rung, where):
-    """The call, or in_other_layout(). NCHW is kept where the rungs do not run on a GPU."""
+    """The call, or in_other_layout(). NCHW is kept if the rungs do not run on a GPU."""
     if rung is not None or call.other is None:
         return call
     where = "gpu" if call.on_gpu else place(call.ladder, word(where))
@@ -252,7 +253,7 @@ def in_best_layout(call, rung, where):
 
 
 def in_memory(call):
-    """The call with its arrays contiguous in its layout: copies of those whose memory is in the other one."""
+    """The call with its arrays contiguous in its layout: arrays whose memory is in the other layout are copied."""
     if not call.moved:
         return call
     arrays = dict(call.arrays)
@@ -262,7 +263,7 @@ def in_memory(call):
 
 
 def as_given(outputs, call, computed):
-    """The outputs of the call `computed`, which may be in the other layout, as `call` returns them."""
+    """The outputs of the call `computed`, which may be in the other layout, in the form that `call` returns."""
     for name, array in outputs.items():
         if array.ndim != 4:
             continue
@@ -280,7 +281,7 @@ def choose(call, rung, where):
     """(rung, where) of a call."""
     where = word(where)
     if call.on_gpu and where not in ("auto", "gpu"):
-        raise _core.BadInput(f"where = {where!r}: tensors on a GPU are computed on there")
+        raise _core.BadInput(f"where = {where!r}: tensors on a GPU are computed on the GPU only")
     if call.on_gpu:
         where = "gpu"
     if rung is not None:
@@ -298,21 +299,21 @@ def choose(call, rung, where):
     if not names:
         raise _core.BadInput(f"where = {where!r}: {call.ladder} has no rung there")
     why = _core.declines(call.ladder, names[-1], where, call.problem)
-    raise _core.UnsupportedProblem(f"no rung takes {call.problem}; {names[-1]}: {why}")
+    raise _core.UnsupportedProblem(f"no rung supports {call.problem}; {names[-1]}: {why}")
 
 
 def _require_valid_values(call):
-    """Checks on the host what kernels index memory by, and the numbers of a ring: from a GPU they are copied, and the call
-    waits for them. @raises BadInput"""
+    """Checks on the host the arrays that kernels use as indices, and the numbers of a ring: arrays on a GPU are
+    copied, and the call waits for the copies. @raises BadInput"""
     if names := _core.restricted_inputs(call.ladder, call.problem):
         arrays = {name: to_host(call.arrays[name]) for name in names if name in call.arrays}
         _core.require_valid_values(call.ladder, call.problem, arrays, call.rulebook and call.rulebook._core)
 
 
 def run_in_place(call, rung, framework, where="gpu"):
-    """The outputs by name, as tensors of the framework: the rung works on the caller's memory, in the framework's stream."""
+    """The outputs by name, as tensors of the framework: the rung uses the caller's memory and the framework's stream."""
     if call.ladder == "rulebook":
-        raise _core.BadInput("coords = a tensor on a GPU: rulebook() takes it, a rung's own arrays lie on the host")
+        raise _core.BadInput("coords = a tensor on a GPU: only rulebook() takes it; for a given rung, arrays must be on the host")
     _require_valid_values(call)
     inputs = {name: framework.capsule(array) for name, array in call.arrays.items()}
     if call.rulebook is not None:
@@ -346,7 +347,8 @@ def _run(call, rung, where):
 
 
 def operation(prepare):
-    """Makes a function of one that only says what is asked for: it takes `rung` and `where`, too, and runs."""
+    """Turns a function that returns a request into a function that also takes `rung` and `where`, and runs the
+    request."""
 
     @functools.wraps(prepare)
     def wrapped(*arguments, rung=None, where="auto", **options):

@@ -9,15 +9,15 @@ from ._tensors import to_host
 
 
 class Rulebook:
-    """Which input site meets which output site, at which tap. Made by rulebook().
+    """The rulebook of a sparse convolution: the input site of each output site and tap. Created by rulebook().
 
     coords [outputs][1 + axes]: the sites of the output rows; pairs [P][3]: (tap, input row, output row).
-    rung, where, milliseconds: of the run that found them.
+    rung, where, milliseconds: of the run that built them.
     """
 
     def __init__(self, core, coords, pairs):
         self._core = core  # the same in all forms that convolutions read
-        self._there = {}  # those that were needed in the memory of a place, by (where, name, shape)
+        self._there = {}  # forms that have been copied to the memory of a place, by (where, name, shape)
         self.coords, self.pairs = coords, pairs
         self.rung, self.where, self.milliseconds = pairs.rung, pairs.where, pairs.milliseconds
 
@@ -32,11 +32,12 @@ class Rulebook:
         return self._core.outputs
 
     def table(self):
-        """[taps][outputs]: the input row that an output meets at a tap, or -1."""
+        """[taps][outputs]: the input row of an output at a tap, or -1."""
         return self._core.table()
 
     def inputs_at(self, where, ladder, problem):
-        """The forms that a problem reads, by name, in the memory of that place; they stay there as long as the rulebook."""
+        """The forms that a problem reads, by name, in the memory of that place; they are kept there as long as the
+        rulebook."""
         forms = {}
         for name, shape in _core.forms(self._core, ladder, problem):
             key = where, name, tuple(shape)
@@ -58,12 +59,12 @@ def _sites(coords, shape, host=False):
     coords = indices("coords", coords, (2,), host)
     axes = len(shape)
     if coords.shape[1] != 1 + axes:
-        raise _core.BadInput(f"coords = {coords.shape[1]} columns: with {axes} axes there are {1 + axes}, batch first")
+        raise _core.BadInput(f"coords = {coords.shape[1]} columns: with {axes} axes there are {1 + axes}, batch index first")
     return coords, shape
 
 
 def _batch(batch, coords):
-    """(samples, the parameter that tells their number): by default the largest batch id, and one more."""
+    """(samples, the parameter that gives their number): by default the largest batch index plus one."""
     if batch is not None:
         return integer("batch", batch), "batch"
     return integer("coords", int(to_host(coords[:, 0]).max(initial=0)) + 1), "coords"
@@ -71,7 +72,7 @@ def _batch(batch, coords):
 
 @operation
 def _rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0, batch=None):
-    coords, shape = _sites(coords, shape, host=True)  # its forms are made on the host, whatever finds it
+    coords, shape = _sites(coords, shape, host=True)  # its forms are built on the host, wherever it was found
     axes = len(shape)
     batch, teller = _batch(batch, coords)
     numbers = dict(kernel=kernel, stride=stride, dilation=dilation, out_padding=out_padding)
@@ -84,12 +85,14 @@ def _rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation
 
 def rulebook(coords, shape, *, mode="subm", kernel=3, stride=1, pad=0, dilation=1, out_padding=0, batch=None,
              rung=None, where="auto"):
-    """The rulebook of a sparse convolution.
+    """Builds the rulebook of a sparse convolution.
 
-    coords [sites][1 + axes]: int32, batch first, distinct, inside of `shape`, which has one to four extents.
+    coords [sites][1 + axes]: int32, batch index first, distinct, inside of `shape`, which has one to four extents.
     mode: "subm" (submanifold), "strided", "transposed" or "inverse" (back to the sites of "strided").
-    kernel, stride, pad, dilation, out_padding: one number, or one an axis; pad also before and after each axis: (before,
-    after, before, after, ...). Under "subm" the padding follows from the kernel.
+    kernel, stride, pad, dilation, out_padding: one number, or one per axis; pad also before and after each axis:
+    (before, after, before, after, ...). For "subm" the padding follows from the kernel.
+
+    Raises BadInput for invalid arguments.
     """
     options = dict(mode=mode, kernel=kernel, stride=stride, pad=pad, dilation=dilation, out_padding=out_padding,
                    batch=batch)
@@ -103,12 +106,12 @@ rulebook.prepare = _rulebook.prepare
 
 def _checked(book):
     if not isinstance(book, Rulebook):
-        raise refused("book", book, "it must be what rulebook() returns")
+        raise refused("book", book, "it must be a result of rulebook()")
     return book
 
 
 def _conv(book, Cin, Cout, dtype, precision, bias=False, activation=None):
-    """@param Cin, Cout (the parameter that tells them, their number)"""
+    """@param Cin, Cout (the parameter that gives them, their number)"""
     with as_called(sizes={"cin": Cin[0], "cout": Cout[0], "shape": Cin[0]}):
         return _core.sparse_conv_problem(_checked(book)._core, Cin[1], Cout[1], dtype, bias,
                                          "none" if activation is None else word(activation), word(precision))
@@ -122,10 +125,12 @@ def _pool(book, name, array):
 
 @operation
 def sparse_conv(features, weights, book, bias=None, *, activation=None, dtype=None, precision="fp32"):
-    """features [inputs][Cin] and weights [taps][Cin][Cout] (and bias [Cout]) to y [outputs][Cout].
+    """Sparse convolution: features [inputs][Cin] and weights [taps][Cin][Cout] (and bias [Cout]) to y
+    [outputs][Cout].
 
-    dtype: "float32", "float16" or "bfloat16": features and weights are rounded to it, and so is y; sums are float32. None:
-    that of features and weights where it is one of these, else float32.
+    dtype: "float32", "float16" or "bfloat16": features and weights are rounded to it, and so is y; accumulators
+    are float32. None: the type of features and weights if both have one of these, otherwise float32. Raises
+    BadInput for invalid arguments.
     """
     dtype = float_type(dtype, features, weights)
     features, weights = floats("features", features, (2,)), floats("weights", weights, (3,))
@@ -157,7 +162,7 @@ def sparse_wgrad(features, dy, book, *, dtype=None, precision="fp32"):
 
 @operation
 def sparse_max_pool(features, book):
-    """Max pooling over a rulebook: (y [outputs][C], argmax [outputs][C], the input rows that were the largest)."""
+    """Max pooling over a rulebook: (y [outputs][C], argmax [outputs][C], the input rows with the largest features)."""
     features = floats("features", features, (2,))
     problem = _pool(book, "features", features)
     return Call("sparse_max_pool", problem, {"features": features}, ("y", "argmax"), book)
@@ -167,7 +172,8 @@ def sparse_max_pool(features, book):
 def sparse_max_pool_dgrad(dy, argmax, book):
     """The gradient of sparse_max_pool with respect to its features: dy and argmax to dx [inputs][C].
 
-    argmax is what sparse_max_pool returned, or others of the input rows that an output row meets; -1 where it meets none.
+    argmax is the array that sparse_max_pool returned, or selects other input rows of the same output rows; -1 if an
+    output row has none. Raises BadInput for invalid arguments.
     """
     dy, argmax = floats("dy", dy, (2,)), indices("argmax", argmax, (2,))
     problem = _pool(book, "dy", dy)
@@ -178,9 +184,9 @@ def sparse_max_pool_dgrad(dy, argmax, book):
 def sparse_avg_pool(features, book):
     """Average pooling over a rulebook: features [inputs][C] to y [outputs][C], float32.
 
-    y is the mean over the input rows that the rulebook pairs with an output row: their sum, in float32, divided by their
-    number. Sites that do not exist are not counted, as in spconv, and unlike in PyTorch's avg_pool with or without
-    count_include_pad. An output row without any input row is 0.
+    y is the mean over the input rows that the rulebook pairs with an output row: their sum, in float32, divided by
+    their number. Missing sites are not counted, as in spconv and unlike PyTorch's avg_pool with or without
+    count_include_pad. An output row without any input row is 0. Raises BadInput for invalid arguments.
     """
     features = floats("features", features, (2,))
     problem = _pool(book, "features", features)
@@ -191,10 +197,10 @@ def sparse_avg_pool(features, book):
 def sparse_global_pool(features, coords, shape, *, reduce="max", batch=None):
     """The maximum or the mean of all sites of each image: features [sites][C] at `coords` to y [batch][C], float32.
 
-    coords, shape: as rulebook() has them, distinct and inside of `shape`; the first column, the batch id, says to which image
-    a row belongs, in any order. batch: by default the largest batch id, and one more.
-    reduce: "max", in which NaN exceeds every number, or "mean", the sum, in float32, divided by the number of sites. An image
-    without a site is 0. A result has the same bits in every run.
+    coords, shape: as for rulebook(), distinct and inside of `shape`; the first column is the index of the image that
+    a row belongs to, in any order. batch: by default the largest batch index plus one.
+    reduce: "max", in which NaN exceeds every number, or "mean", the sum in float32 divided by the number of sites. An
+    image without a site is 0. A result has the same bits in every run. Raises BadInput for invalid arguments.
     """
     features = floats("features", features, (2,))
     coords, shape = _sites(coords, shape)
@@ -208,9 +214,10 @@ def sparse_global_pool(features, coords, shape, *, reduce="max", batch=None):
 
 @operation
 def sparse_to_dense(features, coords, shape, *, batch=None):
-    """Rows of features [sites][C] at `coords` to a dense tensor [batch][C] and `shape`, zeros elsewhere.
+    """Copies rows of features [sites][C] at `coords` to a dense tensor [batch][C] and `shape`, with zeros elsewhere.
 
-    coords: as rulebook() has them, distinct and inside of `shape`. batch: by default the largest batch id, and one more.
+    coords: as for rulebook(), distinct and inside of `shape`. batch: by default the largest batch index plus one.
+    Raises BadInput for invalid arguments.
     """
     features = floats("features", features, (2,))
     coords, shape = _sites(coords, shape)
@@ -223,18 +230,21 @@ def sparse_to_dense(features, coords, shape, *, batch=None):
 
 @operation
 def voxelize(points, voxel, range):
-    """Points [n][3 or more] (x, y, z and perhaps an intensity, a time ...) to the voxels that hold any: (coords, features).
+    """Voxelization of points [n][3 or more] (x, y, z and further measurements): (coords, features) of the voxels with
+    points.
 
-    voxel: the side of a voxel, or its three sides along x, y and z. range: (x0, y0, z0, x1, y1, z1); points beyond it, or
-    not finite, are left out.
-    coords [M][4]: int32, batch 0, z, y, x, sorted; features [M][columns]: the mean of each voxel's points, all columns.
-    Along each axis the grid of coords has (high - low) / voxel voxels: the nearest whole number where the quotient is one but
-    for rounding, else the next larger one.
-    Points in float64 may lie far from 0, as map coordinates do: what is rounded to float32 is their distance from the range's
-    point nearest to 0. The means are coordinates as the points' own, summed in float64 and rounded to float32. Where
-    neighbouring numbers of the points' type are further apart than a voxel is long, they are refused.
+    voxel: the side of a voxel, or its three sides along x, y and z. range: (x0, y0, z0, x1, y1, z1); points outside
+    of it or with non-finite coordinates are ignored.
+    coords [M][4]: int32, batch index 0, z, y, x, sorted; features [M][columns]: the mean of each voxel's points, all
+    columns.
+    Along each axis the grid of coords has (high - low) / voxel voxels: the nearest integer if the quotient is an
+    integer up to rounding, otherwise the next larger one.
+    Points in float64 may be far from 0, like map coordinates: they are rounded to float32 relative to the point of
+    the range that is nearest to 0. The means are absolute coordinates, summed in float64 and rounded to float32. It
+    is an error if neighbouring numbers of the points' type are further apart than the side of a voxel. Raises
+    BadInput for invalid arguments.
     """
-    stored = host_array("points", points, (2,))  # how many voxels there are, only a rung finds out
+    stored = host_array("points", points, (2,))  # the number of voxels is known only after a rung has run
     numbers = floats("points", stored, (2,)).astype(numpy.float32, copy=False)
     corners = reals("range", range, (6,))
     with as_called(sizes={"n": "points", "c": "points", "voxels": "voxel"}):

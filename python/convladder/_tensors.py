@@ -1,24 +1,24 @@
-"""Tensors of PyTorch, CuPy and JAX: where they lie, and new ones beside them. They are handed over as DLPack's capsules
-(https://dmlc.github.io/dlpack/latest/python_spec.html): nothing is copied.
+"""Tensors of PyTorch, CuPy and JAX: their location, and new tensors beside them. They are passed as DLPack capsules
+(https://dmlc.github.io/dlpack/latest/python_spec.html) without copies.
 """
 import numpy
 
 from . import _core
 
 _CUDA = 2  # kDLCUDA of DLPack's DLDeviceType
-_LEGACY_DEFAULT_STREAM = 1  # as DLPack's Python specification numbers it; CUDA's own handle is 0
+_LEGACY_DEFAULT_STREAM = 1  # the number in DLPack's Python specification; CUDA's own handle is 0
 
 
 _FLOAT32 = numpy.dtype(numpy.float32)
 
 
 def is_plain(array):
-    """Whether it is NumPy's own array of float32. Most are: what else an argument may be then need not be found out."""
+    """Whether it is a NumPy array of float32. Most arguments are, and then no further tests are needed."""
     return type(array) is numpy.ndarray and array.dtype is _FLOAT32
 
 
 def element_type(array):
-    """The name of its elements' type: "float32", "bfloat16", ..."""
+    """The name of its element type: "float32", "bfloat16", ..."""
     return str(array.dtype).rpartition(".")[2]
 
 
@@ -41,7 +41,7 @@ def parts_of(array):
         import torch
         return torch.view_as_real(array.resolve_conj())
     if isinstance(array, numpy.ma.MaskedArray):
-        return array  # which is refused
+        return array  # which is rejected
     if on_gpu(array) and not hasattr(array, "get"):  # JAX
         import jax.numpy
         return jax.numpy.stack([array.real, array.imag], axis=-1)
@@ -49,7 +49,7 @@ def parts_of(array):
 
 
 def complex_of_parts(array):
-    """The other way round, of float32."""
+    """The inverse conversion, from float32."""
     if is_torch(array):
         import torch
         return torch.view_as_complex(array)
@@ -59,18 +59,18 @@ def complex_of_parts(array):
 
 
 def is_torch(array):
-    """Whether it is one of PyTorch's, wherever it lies."""
+    """Whether it is a PyTorch tensor, on any device."""
     return type(array).__module__.partition(".")[0] == "torch"
 
 
 def transposed(array, axes):
-    """A view of an array of any library with its axes in another order."""
+    """A view of an array of any library with permuted axes."""
     return array.permute(axes) if is_torch(array) else array.transpose(axes)
 
 
 def contiguous(array):
-    """It with its elements side by side: a copy where they are not. JAX's always are."""
-    if is_torch(array):  # an empty one is contiguous for PyTorch, whatever its strides are
+    """The array, copied if it is not contiguous. JAX's arrays always are."""
+    if is_torch(array):  # an empty tensor is contiguous for PyTorch, whatever its strides are
         return array.contiguous() if array.numel() else array.new_empty(array.shape)
     if hasattr(array, "flags") and not array.flags.c_contiguous:
         return array.copy(order="C")
@@ -78,7 +78,7 @@ def contiguous(array):
 
 
 def with_marks(array, source):
-    """It with the attributes of another result of PyTorch's: NumPy's Result keeps its own."""
+    """The array with the attributes of another result of PyTorch's; NumPy's Result keeps its own."""
     if is_torch(array):
         vars(array).update(vars(source))
     return array
@@ -122,8 +122,8 @@ class CuPy:
 
 
 class Jax:
-    """JAX's arrays. It has no current stream that it tells, and its arrays are never written: the call uses memory of its
-    own for outputs, on the default stream, and waits."""
+    """JAX's arrays. JAX does not expose a current stream, and its arrays are immutable: the call uses its own memory
+    for outputs, on the default stream, and waits."""
 
     stream = 0
 
@@ -146,26 +146,28 @@ _FRAMEWORKS = {"torch": Torch, "cupy": CuPy, "jaxlib": Jax, "jax": Jax}
 
 
 def framework_of(name, array):
-    """The framework that a tensor on a GPU is of. @raises BadInput"""
+    """The framework of a tensor on a GPU. @raises BadInput"""
     package = type(array).__module__.partition(".")[0]
     if package not in _FRAMEWORKS:
-        raise _core.BadInput(f"{name} = a GPU's tensor of {package}: it must be PyTorch's, CuPy's or JAX's")
+        raise _core.BadInput(f"{name} = a GPU tensor of {package}: it must be a tensor of PyTorch, CuPy or JAX")
     return _FRAMEWORKS[package](array)
 
 
 def to_host(array):
-    """It as a NumPy array, without a copy where it lies on the host. bfloat16, which NumPy has not, becomes float32."""
+    """The array as a NumPy array, without a copy if it is on the host. bfloat16, which NumPy does not support,
+    becomes float32."""
     if is_torch(array):
         array = array.detach().cpu()
         return (array.float() if element_type(array) == "bfloat16" else array).numpy()
     if on_gpu(array) and hasattr(array, "get"):
-        return array.get()  # CuPy, which converts nothing by itself
+        return array.get()  # CuPy, which does not convert implicitly
     array = numpy.asarray(array)
     return array.astype(numpy.float32) if element_type(array) == "bfloat16" else array
 
 
 def like_torch(array, dtype, channels_last=False):
-    """A NumPy array as a tensor of PyTorch on the host, of its memory. @param channels_last copies images into it"""
+    """A NumPy array as a PyTorch tensor on the host that shares its memory. @param channels_last copies images into
+    it"""
     import torch
     tensor = torch.from_numpy(numpy.asarray(array))
     if dtype == "bfloat16":

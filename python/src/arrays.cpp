@@ -32,7 +32,7 @@ nb::dlpack::dtype dlpack_of(DType dtype) {
 }
 
 void require_shape(const ArraySpec& spec, const Shape& shape) {
-  if (shape == spec.shape) return;  // without the texts: this is part of each call
+  if (shape == spec.shape) return;  // without messages: this is part of each call
   require(false, spec.name, text("shape ", to_string(shape)),
           text("the problem has ", to_string(spec.shape)));
 }

@@ -25,10 +25,10 @@ namespace nb = nanobind;
 namespace convladder::python {
 namespace {
 
-/// Where an array without elements lies: a null pointer would say that there is no array.
+/// The address of an array without elements: a null pointer would mean that there is no array.
 std::byte nowhere[1];
 
-/// Scratch memory of a rung.
+/// The workspace of a rung.
 struct Workspace {
   std::shared_ptr<void> memory;
   std::size_t bytes = 0;
@@ -39,24 +39,25 @@ Workspace new_workspace(std::size_t bytes) {
   return {{host.allocate(bytes), [&host](void* memory) { host.release(memory); }}, bytes};
 }
 
-/// Of the last run of this thread: the first use of a page of memory takes longer than what most
-/// rungs do with it.
+/// Of the last run of this thread: the first access to a page of memory takes longer than the work
+/// of most rungs on it.
 thread_local Workspace kept_workspace;
 constexpr std::size_t kMostKept = std::size_t{64} << 20;
 
-/// What a run works on. It owns all of its memory but that of Python's objects.
+/// The arrays of a run. It owns all of its memory except that of Python's objects.
 struct HostRun {
   const Ladder* ladder;
   const AnyImplementation* code;
   Problem problem;
   Signature signature;
   std::vector<Arguments::Slot> inputs, outputs;
-  Arrays converted;  ///< Inputs that are not the caller's own.
-  Arrays made;       ///< Outputs that the rung creates, and those of types that NumPy has not.
+  Arrays converted;  ///< Inputs that are copies.
+  Arrays made;       ///< Outputs that the rung creates, and those of types that NumPy does not
+                     ///< support.
   Workspace workspace;
   double milliseconds = 0;
 
-  /// Runs the rung. @throws BadInput if it lacks memory
+  /// Runs the rung. @throws BadInput if there is not enough memory
   void compute() {
     const auto create = [this](const std::string& name, DType dtype, const Shape& shape) -> void* {
       return made.insert_or_assign(name, Array(dtype, shape)).first->second.data();
@@ -80,7 +81,7 @@ struct Kept {
   nb::dict outputs;
 };
 
-/// Whether a rung can read the array as it is.
+/// Whether a rung can read the array without a copy.
 bool fits(const ArraySpec& spec, const HostArray& array) {
   return dtype_of(spec.name, array.dtype()) == spec.dtype &&
          reinterpret_cast<std::uintptr_t>(array.data()) % size_of(spec.dtype) == 0;
@@ -115,17 +116,17 @@ double bytes_of(const ArraySpec& spec) {
   return static_cast<double>(element_count(spec.shape)) * static_cast<double>(size_of(spec.dtype));
 }
 
-/// @throws BadInput if outputs and workspace take more memory than is free. Linux would give it,
-/// and end the program when it is used.
+/// @throws BadInput if outputs and workspace take more memory than is available. Linux would
+/// allocate it and end the program when it is used.
 void require_free_memory(const Signature& signature, std::size_t workspace_bytes) {
-  constexpr double kLittle = 0x1p26;  // to ask takes longer than a small run
+  constexpr double kLittle = 0x1p26;  // the query takes longer than a small run
   double bytes = static_cast<double>(workspace_bytes);
   for (const ArraySpec& spec : signature.outputs) bytes += bytes_of(spec);
   if (bytes > kLittle)
     require_memory(*device_at(Where::cpu), {.outputs = signature.outputs}, workspace_bytes);
 }
 
-/// A new array of NumPy's, whose memory NumPy gets in large pages.
+/// A new NumPy array, for which NumPy allocates large pages.
 nb::object new_array(const ArraySpec& spec) {
   try {
     return nb::module_::import_("numpy").attr("empty")(nb::tuple(nb::cast(spec.shape)),
@@ -136,7 +137,7 @@ nb::object new_array(const ArraySpec& spec) {
   }
 }
 
-/// Makes the run's outputs, but for those that the rung makes itself.
+/// Creates the run's outputs, except for those that the rung creates.
 nb::dict make_outputs(HostRun& run) {
   nb::dict made;
   for (const ArraySpec& spec : run.signature.outputs) {
@@ -154,7 +155,7 @@ nb::dict make_outputs(HostRun& run) {
   return made;
 }
 
-/// Whether Ctrl-C would have to wait too long for a rung. To start a thread takes longer than a
+/// Whether Ctrl-C would have to wait too long for a rung. Starting a thread takes longer than a
 /// small run.
 bool is_long(const Ladder& of, const Rung& rung, const Problem& problem) {
   constexpr double kPatience = 0.05;  // seconds
@@ -201,7 +202,7 @@ std::pair<nb::dict, double> run_on_host(const Ladder& of, const Rung& rung, cons
     }
     kept->outputs = make_outputs(*run);
   } catch (const std::bad_alloc&) {
-    throw BadInput(text("memory: not enough of it (cpu) for ", describe(problem)));
+    throw BadInput(text("memory: there is not enough (cpu) for ", describe(problem)));
   }
   {
     const nb::gil_scoped_release others_run;

@@ -26,14 +26,13 @@ using namespace nb::literals;
 namespace convladder::python {
 namespace {
 
-/// A tensor of any library, shared and not copied.
+/// A tensor of any library, shared without a copy.
 using Tensor = nb::ndarray<nb::ro>;
-/// A new one, which Python sees as an object that speaks DLPack.
+/// A new tensor, which Python sees as an object that supports DLPack.
 using OwnTensor = nb::ndarray<nb::array_api>;
 using Tensors = std::map<std::string, Tensor>;
 
-/// Whether the elements lie side by side, the last axis innermost. DLPack counts strides in
-/// elements.
+/// Whether the elements are contiguous, the last axis innermost. DLPack counts strides in elements.
 bool contiguous(const Tensor& tensor) {
   std::int64_t expected = 1;
   for (std::size_t axis = tensor.size() == 0 ? 0 : tensor.ndim(); axis-- > 0;) {
@@ -43,7 +42,7 @@ bool contiguous(const Tensor& tensor) {
   return true;
 }
 
-/// Where the array `spec` lies. @throws BadInput if the tensor is not it
+/// The address of the array `spec`. @throws BadInput if the tensor does not match it
 void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
   const auto found = tensors.find(spec.name);
   if (found == tensors.end()) throw BadInput(text(spec.name, ": it is missing"));
@@ -53,14 +52,14 @@ void* memory_of(const ArraySpec& spec, const Tensors& tensors, Where where) {
           text("a tensor of device ", tensor.device_type()),
           text("it must lie where the rung runs (", name_of(where), ")"));
   require(tensor.device_id() == 0, spec.name, text("a tensor on GPU ", tensor.device_id()),
-          "it must lie on GPU 0 (the variable CUDA_VISIBLE_DEVICES says which that is)");
+          "it must be on GPU 0 (the environment variable CUDA_VISIBLE_DEVICES selects that GPU)");
   require_shape_in_memory(spec, shape_of(tensor));
   const DType dtype = dtype_of(spec.name, tensor.dtype());
   require(dtype == spec.dtype, spec.name, name_of(dtype),
           text("the problem has ", name_of(spec.dtype)));
   require(contiguous(tensor), spec.name, "a view with gaps or with its axes exchanged",
-          "its elements must lie side by side, as PyTorch's .contiguous() and "
-          "cupy.ascontiguousarray() make them");
+          "its elements must be contiguous, as after PyTorch's .contiguous() and "
+          "cupy.ascontiguousarray()");
   return const_cast<void*>(static_cast<const void*>(tensor.data()));
 }
 
@@ -72,7 +71,7 @@ std::vector<Arguments::Slot> slots(const std::vector<ArraySpec>& specs, const Te
   return all;
 }
 
-/// Runs a rung on the tensors' own memory, in a stream, and does not wait for it.
+/// Runs a rung on the tensors' own memory, in a stream, without waiting for it.
 void run_in_place(const std::string& ladder_name, const std::string& rung_name,
                   const std::string& place, const Problem& problem, const Tensors& inputs,
                   const Tensors& outputs, const Tensor& workspace, std::uintptr_t stream) {
@@ -82,7 +81,7 @@ void run_in_place(const std::string& ladder_name, const std::string& rung_name,
   if (const Declined why = code.supports(problem)) throw UnsupportedProblem(*why);
   const Signature signature = of.signature(problem);
   require(workspace.nbytes() >= code.workspace_bytes(problem), "workspace", workspace.nbytes(),
-          text("the rung wants ", code.workspace_bytes(problem), " bytes"));
+          text("the rung requires ", code.workspace_bytes(problem), " bytes"));
   const Arguments arguments(
       slots(signature.inputs, inputs, where), slots(signature.outputs, outputs, where),
       {reinterpret_cast<CUstream_st*>(stream), const_cast<void*>(workspace.data())}, {});
@@ -90,7 +89,7 @@ void run_in_place(const std::string& ladder_name, const std::string& rung_name,
   code.run(problem, arguments);
 }
 
-/// (name, type, shape) of what a rung writes, which the caller provides.
+/// (name, type, shape) of the arrays that a rung writes, which the caller provides.
 std::vector<std::tuple<std::string, std::string, Shape>> outputs(const std::string& ladder_name,
                                                                  const Problem& problem) {
   std::vector<std::tuple<std::string, std::string, Shape>> all;
@@ -118,7 +117,8 @@ std::size_t workspace_bytes(const std::string& ladder_name, const std::string& r
 
 Device& device_named(const std::string& place) {
   Device* const device = device_at(where_named(place));
-  require(device != nullptr, "where", place, "this computer, or this build, has none");
+  require(device != nullptr, "where", place,
+          "this computer, or this build of the module, has none");
   return *device;
 }
 
@@ -128,7 +128,7 @@ DType dtype_named(const std::string& word) {
   throw BadInput(text("dtype = '", word, "': it must be one of float32, int32, float16, bfloat16"));
 }
 
-/// New memory there, given back when the tensor is. It speaks DLPack.
+/// New memory at that place, freed with the tensor. It supports DLPack.
 OwnTensor empty(const std::string& place, const std::string& dtype, const Shape& shape) {
   Device& device = device_named(place);
   const DType type = dtype_named(dtype);
@@ -143,7 +143,7 @@ OwnTensor empty(const std::string& place, const std::string& dtype, const Shape&
                    place == name_of(Where::gpu) ? nb::device::cuda::value : nb::device::cpu::value);
 }
 
-/// Those of the rulebook's forms that a problem reads: (name, shape).
+/// The forms of the rulebook that a problem reads: (name, shape).
 std::vector<std::pair<std::string, Shape>> forms(const Rulebook& book,
                                                  const std::string& ladder_name,
                                                  const Problem& problem) {

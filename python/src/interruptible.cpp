@@ -11,14 +11,14 @@
 namespace convladder::python {
 namespace {
 
-/// Runs that nobody waits for, and that have not ended.
+/// Runs that no caller waits for and that have not ended.
 std::atomic<int> runs_left_alone = 0;
 
-/// A run that was left alone, and what it uses.
+/// An abandoned run, and the objects that it uses.
 using Left = std::pair<std::shared_ptr<Run>, std::shared_ptr<void>>;
 
-/// All of them. Guarded by the GIL, and never destroyed: at the end of the program, a run may still
-/// use what is kept, and there is no interpreter to release it.
+/// All abandoned runs. Guarded by the GIL, and never destroyed: at the end of the program a run may
+/// still use its objects, and there is no interpreter to release them.
 std::vector<Left>& left() {
   static auto& all = *new std::vector<Left>;
   return all;
@@ -27,7 +27,7 @@ std::vector<Left>& left() {
 }  // namespace
 
 void leave_alone(const std::shared_ptr<Run>& run, std::shared_ptr<void> kept) {
-  // A process that ends takes down what a run works with.
+  // A process that ends frees the memory that a run uses.
   static const int at_exit = on_exit(
       [](int status, void*) {
         if (runs_left_alone == 0) return;

@@ -1,5 +1,5 @@
 /// @file interruptible.hpp
-/// @brief Work for which Ctrl-C need not wait.
+/// @brief Work that Ctrl-C can interrupt.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -13,28 +13,29 @@
 
 namespace convladder::python {
 
-/// A run in a thread of its own.
+/// A run in a separate thread.
 struct Run {
   std::mutex mutex;         ///< Guards the other two.
-  bool done = false;        ///< Nobody works on it any more.
-  bool left_alone = false;  ///< Nobody waits for it any more.
+  bool done = false;        ///< The run has ended.
+  bool left_alone = false;  ///< No caller waits for it any more.
 };
 
-/// Leaves a run that may still go on. @param kept what it reads and writes; Python's objects are
-/// released, with the GIL, by the next call of release_kept() after its end
+/// Abandons a run that may still be in progress. @param kept objects that it uses; Python's objects
+/// are released, with the GIL, by the next call of release_kept() after its end
 void leave_alone(const std::shared_ptr<Run>& run, std::shared_ptr<void> kept);
 
 /// Marks the run as done.
 void end(Run& run);
 
-/// Releases what was kept for runs that have ended since they were left alone. Needs the GIL.
+/// Releases the objects of abandoned runs that have ended. Needs the GIL.
 void release_kept();
 
-/// What body() returns, called without the GIL in a thread of its own. Ctrl-C need not wait for it:
-/// the run then goes on in its thread, with what body() owns, and nobody gets its result.
+/// Returns the result of body(), called without the GIL in a separate thread. Ctrl-C need not wait
+/// for it: the run then continues in its thread with the objects that body() owns, and its result
+/// is dropped.
 /// @param kept Python's objects whose memory body() uses
 /// @pre the caller has released the GIL
-/// @throws nb::python_error KeyboardInterrupt, or what else a handler of signals raises
+/// @throws nb::python_error KeyboardInterrupt, or another exception of a signal handler
 template <class Body>
 auto interruptible(Body body, const std::shared_ptr<void>& kept = {}) {
   const auto run = std::make_shared<Run>();
@@ -42,7 +43,7 @@ auto interruptible(Body body, const std::shared_ptr<void>& kept = {}) {
   auto result = task.get_future();
   std::thread([run, task = std::move(task)]() mutable {
     task();
-    task = {};  // what body() owns
+    task = {};  // objects that body() owns
     end(*run);
   }).detach();
   while (result.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {

@@ -1,5 +1,5 @@
 /// @file module.cpp
-/// @brief convladder._core: ladders, rungs, and a run of one. The package around it infers sizes.
+/// @brief convladder._core: ladders, rungs, and running one. The package around it infers sizes.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
@@ -55,8 +55,8 @@ nb::list rungs() {
   return all;
 }
 
-/// Where rungs run: (place, the processor's or GPU's name, "") or, where none runs, (place, "",
-/// why).
+/// The places: (place, the processor's or GPU's name, "") or, if it is not available, (place, "",
+/// reason).
 nb::list places() {
   nb::list all;
   for (const Where where : kEverywhere) {
@@ -67,7 +67,7 @@ nb::list places() {
   return all;
 }
 
-/// Why a rung declines a problem there; None where it takes it.
+/// The reason why a rung declines a problem there; None if it supports it.
 nb::object declines(const std::string& ladder_name, const std::string& rung_name,
                     const std::string& place, const Problem& problem) {
   const Rung& rung = rung_named(ladder(ladder_name), rung_name);
@@ -75,7 +75,8 @@ nb::object declines(const std::string& ladder_name, const std::string& rung_name
   return why ? nb::cast(*why) : nb::none();
 }
 
-/// The names of the rungs that take the problem on the CPU, the fastest first: see ranked_rungs().
+/// The names of the rungs that support the problem on the CPU, the fastest first: see
+/// ranked_rungs().
 std::vector<std::string> ranked_names(const std::string& ladder_name, const Problem& problem,
                                       bool allow_transforms) {
   std::vector<std::string> names;
@@ -84,8 +85,8 @@ std::vector<std::string> ranked_names(const std::string& ladder_name, const Prob
   return names;
 }
 
-/// The inputs of a run that are given, and those of the rulebook, unless that is null; checked.
-/// @throws BadInput
+/// The given inputs of a run, and those of the rulebook, unless it is null; checked. @throws
+/// BadInput
 Arrays inputs_of(const Ladder& of, const Problem& problem, const Given& given,
                  const Rulebook* book) {
   const Signature signature = of.signature(problem);
@@ -101,7 +102,7 @@ Arrays inputs_of(const Ladder& of, const Problem& problem, const Given& given,
   return inputs;
 }
 
-/// Runs a rung, and returns its outputs by name. @param book of a sparse problem; else null
+/// Runs a rung, and returns its outputs by name. @param book of a sparse problem; otherwise null
 std::pair<nb::dict, double> run(const std::string& ladder_name, const std::string& rung_name,
                                 const std::string& place, const Problem& problem,
                                 const Given& given, const Rulebook* book) {
@@ -133,10 +134,10 @@ std::pair<nb::dict, double> run(const std::string& ladder_name, const std::strin
   return {outputs, done.milliseconds};
 }
 
-/// Arrays of a caller, and the right answer, which any number of rungs are compared with.
+/// Arrays of a caller with the reference result, with which any number of rungs are compared.
 class Comparing {
  public:
-  /// @param book of a sparse problem; else null
+  /// @param book of a sparse problem; otherwise null
   Comparing(const std::string& ladder_name, const Problem& problem, const Given& given,
             const Rulebook* book) {
     const Ladder& of = ladder(ladder_name);
@@ -150,7 +151,7 @@ class Comparing {
     require_float_range(*comparison_);
   }
 
-  /// What became of a rung: a dictionary of Outcome's members.
+  /// The result of a rung: a dictionary of Outcome's members.
   nb::dict run(const std::string& rung_name, const std::string& place) const {
     const Rung& rung = rung_named(comparison_->ladder(), rung_name);
     const Where where = where_named(place);
@@ -201,7 +202,7 @@ where: where it runs on this computer, of "cpu", "emulated" and "gpu".)");
         for (const RenamedRung& renamed : renamed_rungs()) all.emplace(renamed.name, renamed.now);
         return all;
       },
-      "What rungs were called in earlier versions: their present names by the old ones.");
+      "The earlier names of rungs: a dictionary from earlier to present names.");
   module.def("places", &python::places);
   module.def("declines", &python::declines, "ladder"_a, "rung"_a, "where"_a, "problem"_a);
   module.def(

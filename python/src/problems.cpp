@@ -30,7 +30,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-/// The value that is called `word`. @throws BadInput that lists the words
+/// The value with the name `word`. @throws BadInput that lists the words
 template <class Value>
 Value named(const std::string& parameter, const std::string& word,
             const std::vector<std::pair<const char*, Value>>& values) {
@@ -61,7 +61,7 @@ Layout layout_named(const std::string& word) {
   return named<Layout>("layout", word, {{"nchw", Layout::nchw}, {"nhwc", Layout::nhwc}});
 }
 
-/// One number of several. @throws BadInput unless there are `count`
+/// One of several numbers. @throws BadInput unless there are `count`
 void require_count(const std::string& parameter, const Numbers& numbers, std::size_t count) {
   require(numbers.size() == count, parameter, joined(numbers, ", "),
           text("must be ", count, " numbers"));
@@ -159,7 +159,7 @@ TileMap tile_map_named(const std::string& word) {
   return named("map", word, maps);
 }
 
-/// @param batch 0: one product, of matrices without a first axis
+/// @param batch 0: one GEMM, of matrices without a first axis
 Problem gemm_problem(int M, int N, int K, int batch, bool transpose_a, bool transpose_b, bool bias,
                      const std::string& activation, const std::string& map,
                      const std::string& dtype, const std::string& precision) {
@@ -246,7 +246,7 @@ RulebookProblem rulebook_problem(const std::string& mode, int sites, int batch,
       per_axis("pad", after, ndim, 0)));
 }
 
-/// Sites over which no kernel moves.
+/// Sites without a kernel.
 RulebookProblem site_grid(int sites, int batch, const Numbers& shape) {
   const Numbers ones(shape.size(), 1), zeros(shape.size(), 0), no_pad(2 * shape.size(), 0);
   return rulebook_problem("subm", sites, batch, shape, ones, ones, no_pad, ones, zeros);
@@ -265,7 +265,7 @@ Problem sparse_global_pool_problem(int sites, int batch, const Numbers& shape, i
           "reduce", reduce, {{"max", PoolReduction::max}, {"mean", PoolReduction::mean}})});
 }
 
-/// @param type of the points' coordinates, as NumPy calls it
+/// @param type of the points' coordinates, by NumPy's name
 Problem voxelize_problem(int points, int columns, const std::array<double, 3>& voxel,
                          const std::array<double, 6>& range, const std::string& type) {
   const auto coordinates = named<CoordinateType>("points", type,
@@ -278,7 +278,7 @@ Problem voxelize_problem(int points, int columns, const std::array<double, 3>& v
 
 using DoublePoints = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
-/// Points of a problem in float64, as its rungs take them.
+/// Points of a problem in float64, converted to those of its rungs.
 nb::object points_of(const Problem& problem, const std::array<double, 6>& range,
                      const DoublePoints& points) {
   return to_numpy(points_in_float(std::get<VoxelizeProblem>(problem).grid, range,

@@ -1,5 +1,5 @@
 /// @file problems.hpp
-/// @brief The problems of all ladders, made from Python's keyword arguments.
+/// @brief The problems of all ladders, created from Python's keyword arguments.
 #pragma once
 
 #include <nanobind/nanobind.h>

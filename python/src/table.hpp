@@ -1,5 +1,5 @@
 /// @file table.hpp
-/// @brief Rungs and places, by the names that Python's callers give.
+/// @brief Rungs and places, by the names that Python callers use.
 #pragma once
 
 #include <string>
@@ -9,13 +9,14 @@
 
 namespace convladder::python {
 
-/// The place that is called `word`. @throws BadInput
+/// The place with the name `word`. @throws BadInput
 Where where_named(const std::string& word);
 
-/// The ladder's rung of that full name. @throws BadInput that tells the nearest
+/// The ladder's rung with that full name. @throws BadInput that names the nearest
 const Rung& rung_named(const Ladder& ladder, const std::string& name);
 
-/// What the rung runs there. @throws BadInput if it does not, or this computer has no such place
+/// The rung's code for that place. @throws BadInput if there is none, or this computer does not
+/// have the place
 const AnyImplementation& code_of(const Rung& rung, Where where);
 
 }  // namespace convladder::python

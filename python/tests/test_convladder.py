@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The module convladder beside NumPy and SciPy, on problems that Hypothesis draws.
+"""Tests the module convladder against NumPy and SciPy, on problems that Hypothesis draws.
 
     ./ladder check python        builds the module, and runs this;  ./ladder check pip: installs it first
 """
@@ -28,7 +28,7 @@ settings.load_profile("suite")
 
 
 def whole_numbers(shape, seed, largest=8):
-    """Small whole numbers as float32, so that all sums are exact, in any order."""
+    """Small integers as float32, so that all sums are exact in any order."""
     return numpy.random.default_rng(seed).integers(-largest, largest + 1, shape).astype(numpy.float32)
 
 
@@ -41,7 +41,7 @@ def dilated(w, dilation):
 
 
 def scipy_conv2d(x, w, bias, pad, stride, dilation, groups, relu):
-    """The same by scipy.signal.correlate."""
+    """The same computed by scipy.signal.correlate."""
     top, bottom, left, right = pad
     x = numpy.pad(x, ((0, 0), (0, 0), (top, bottom), (left, right)))
     w = dilated(w, dilation)
@@ -59,7 +59,7 @@ def scipy_conv2d(x, w, bias, pad, stride, dilation, groups, relu):
 
 @st.composite
 def convolutions(draw):
-    """(x, w, bias, options) of problems that are valid."""
+    """(x, w, bias, options) of valid problems."""
     groups = draw(st.sampled_from([1, 1, 2, 3]))
     R, S = draw(st.integers(1, 4)), draw(st.integers(1, 4))
     dilation = draw(st.integers(1, 2)), draw(st.integers(1, 3))
@@ -94,7 +94,7 @@ class Dense(unittest.TestCase):
         dy = whole_numbers(y.shape, 5)
         dx = convladder.conv2d_dgrad(dy, w, x.shape, where=where, **options)
         dw, db = convladder.conv2d_wgrad(x, dy, w.shape[2:], where=where, **options)
-        product = numpy.vdot(y, dy)  # exact: whole numbers
+        product = numpy.vdot(y, dy)  # exact: integers
         self.assertEqual(numpy.vdot(x, dx), product)
         self.assertEqual(numpy.vdot(w, dw), product)
         numpy.testing.assert_array_equal(db, dy.sum((0, 2, 3)))
@@ -260,7 +260,7 @@ class Dense(unittest.TestCase):
         parts = numpy.random.default_rng(N).standard_normal((N, L, 2), numpy.float32)
         lines = parts.view("complex64")[..., 0]
         direction = "inverse" if inverse else "forward"
-        rung = "cpu_reference/fft/dft" if where == "cpu" else "cuda_naive/fft/dft"  # which take any length
+        rung = "cpu_reference/fft/dft" if where == "cpu" else "cuda_naive/fft/dft"  # which support any length
         y = convladder.fft(parts, direction=direction, rung=rung, where=where)
         right = numpy.fft.ifft(lines) * L if inverse else numpy.fft.fft(lines)
         numpy.testing.assert_allclose(y.view("complex64")[..., 0], right, atol=1e-5 * L)
@@ -269,7 +269,7 @@ class Dense(unittest.TestCase):
            st.sampled_from(["cpu", "emulated"]))
     def test_fft_of_planes_and_of_real_points_is_numpys(self, N, lengths, where):
         axes = range(1, 1 + len(lengths))
-        rung = "cpu_reference/fft/dft" if where == "cpu" else "cuda_naive/fft/dft"  # which take any length
+        rung = "cpu_reference/fft/dft" if where == "cpu" else "cuda_naive/fft/dft"  # which support any length
         random = numpy.random.default_rng(N)
         real = random.standard_normal((N, *lengths), numpy.float32)
         y = convladder.fft(real, input="real", rung=rung, where=where)
@@ -503,7 +503,7 @@ class Calls(unittest.TestCase):
         for name, arguments in examples().items():
             function = getattr(convladder, name)
             if not hasattr(function, "prepare"):
-                continue  # it makes a rulebook
+                continue  # it builds a rulebook
             with self.subTest(name):
                 arguments = {key: value for key, value in arguments.items() if key not in ("rung", "where")}
                 table = convladder.compare(function, **arguments)
@@ -636,7 +636,7 @@ def in_another_process(script):
 
 
 class OnTheHost(unittest.TestCase):
-    """Rungs of C++ read the caller's own arrays, and write new ones."""
+    """C++ rungs read the caller's own arrays, and write new ones."""
 
     x, w = whole_numbers((2, 3, 12, 40), 1), whole_numbers((4, 3, 3, 3), 2)
     RUNGS = ["cpu_reference/conv2d/" + name for name in ("direct", "im2col_gemm", "im2col_gemm_blocked")]
@@ -796,7 +796,8 @@ class Layer(unittest.TestCase):
 
 
 class OfTheHost:
-    """NumPy's arrays in the place of a GPU's tensors, for emulated rungs: what _tensors.py has for PyTorch and others."""
+    """NumPy's arrays in place of GPU tensors, for emulated rungs: they replace the functions of _tensors.py for
+    PyTorch and others."""
 
     stream = 0
     capsule = staticmethod(lambda tensor: tensor)
@@ -805,7 +806,7 @@ class OfTheHost:
 
 
 class InPlace(unittest.TestCase):
-    """The way that tensors on a GPU go, which is tried on one by test_gpu_tensors.py."""
+    """The code path of tensors on a GPU, which test_gpu_tensors.py tests on a GPU."""
 
     def emulated(self, function, *arguments, rung=None, **options):
         call = function.prepare(*arguments, **options)
@@ -969,7 +970,7 @@ class Layouts(unittest.TestCase):
 
 
 class OfTheHostsTorch(OfTheHost):
-    """PyTorch's tensors on the host in the place of a GPU's."""
+    """PyTorch's tensors on the host in place of GPU tensors."""
 
     @staticmethod
     def empty(shape, dtype):
@@ -995,7 +996,7 @@ class ChannelsLast(unittest.TestCase):
         return tensor.contiguous(memory_format=torch.channels_last)
 
     def as_on_a_gpu(self, function, *arguments, **options):
-        """What a call on a GPU returns; its rungs are emulated."""
+        """The result of a call on a GPU; its rungs are emulated."""
         import torch
         there = lambda array: isinstance(array, torch.Tensor)  # noqa: E731
         with unittest.mock.patch.object(_layouts, "on_gpu", there), \
@@ -1105,7 +1106,7 @@ class ChannelsLast(unittest.TestCase):
                  ("x", r"x.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x[..., ::2], w)),
                  ("x", r"x.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x[:, :1].expand(1, 4, 8, 8), w)),
                  ("w", r"w.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x, w.transpose(2, 3))),
-                 ("x", "channels_last is taken without layout=", lambda: self.as_on_a_gpu(convladder.conv2d, last(x), w, layout="nchw")),
+                 ("x", "channels_last is supported without layout=", lambda: self.as_on_a_gpu(convladder.conv2d, last(x), w, layout="nchw")),
                  ("x", r"x.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d, x.transpose(2, 3), w, layout="nhwc")),
                  ("dy", r"dy.contiguous\(memory_format", lambda: self.as_on_a_gpu(convladder.conv2d_wgrad, last(x), dy, 3)),
                  ("dy", r"dy.contiguous\(\)", lambda: self.as_on_a_gpu(convladder.conv2d_wgrad, x, last(dy), 3)),
@@ -1135,7 +1136,7 @@ class ChannelsLast(unittest.TestCase):
 
 
 def stub():
-    """The annotations of every function's parameters, as __init__.pyi has them: function -> {parameter: annotation}."""
+    """The annotations of every function's parameters, from __init__.pyi: function -> {parameter: annotation}."""
     path = pathlib.Path(convladder.__file__).parent / "__init__.pyi"
     functions = [node for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]
     return {node.name: {each.arg: ast.unparse(each.annotation) for each in node.args.args + node.args.kwonlyargs}
@@ -1178,14 +1179,14 @@ def examples():
     return {name: dict(**call, rung=None, where="cpu") for name, call in calls.items()}
 
 
-# Of index arrays: one more than each column's largest element, and whether an element may be repeated.
+# For index arrays: one more than each column's largest element, and whether an element may be repeated.
 EXTENTS = {"coords": (2, 4, 5), "argmax": (4, 4, 4)}
 NO_NUMBERS = (None, "2", 1.5, float("nan"), float("inf"), True, 2**31, -2**31, 2**40, -2**70, 1j, object(), b"1", {1},
               numpy.float32(1))
 
 
 def wrong_arrays(right):
-    """Values that are no array of floats with as many axes as `right`."""
+    """Values that are not an array of floats with as many axes as `right`."""
     beyond = right.astype(numpy.float64)
     beyond.flat[-1] = 1e300
     return (None, "array", 3.0, [[1.0], [1.0, 2.0]], right[None][None], right.astype(complex), right.astype(numpy.int32),
@@ -1194,7 +1195,7 @@ def wrong_arrays(right):
 
 
 def wrong_indices(right, extents):
-    """Arrays of the shape of `right` with an element that is no index, or that are of other types."""
+    """Arrays with the shape of `right` with an element that is not a valid index, or with another type."""
     for row in range(len(right)):
         for column, extent in enumerate(extents):
             for value in (-1, -2**31, -2**40, extent, 10**9, 2**31 - 1, 2**31, 2**32 + 1, 2**63 - 1):
@@ -1210,7 +1211,7 @@ def wrong_indices(right, extents):
 
 
 def wrong_values(name, annotation, right):
-    """Values that no parameter of that annotation may have. @param right one that it has in the example"""
+    """Values that a parameter with that annotation must reject. @param right its value in the example"""
     optional = annotation.startswith("Optional[")
     kind = annotation[len("Optional["):-1] if optional else annotation
     if kind == "Indices":
@@ -1245,8 +1246,8 @@ def wrong_values(name, annotation, right):
 
 
 class WrongValues(unittest.TestCase):
-    """Every parameter of every function, with values that it must refuse. The stub tells the parameters and their kinds, so
-    that a new one fails here until it has an example."""
+    """Every parameter of every function, with values that it must reject. The stub lists the parameters and their
+    types, so that a new one fails here until it has an example."""
 
     def calls(self, function, in_place):
         """The ways to call it, by name."""
@@ -1305,7 +1306,7 @@ class WrongValues(unittest.TestCase):
                 self.assertIn(words, str(caught.exception))
         options = examples()["sparse_max_pool_dgrad"]
         for value, words in ((77, "argmax = 77: argmax[m=1, c=2] must be an input row, 0 to 3"),
-                             (0, "argmax[m=1, c=2] must be one of the input rows that its output row meets")):
+                             (0, "argmax[m=1, c=2] must be one of the input rows of its output row")):
             argmax = options["argmax"].copy()
             argmax[1, 2] = value
             with self.assertRaises(convladder.BadInput) as caught:
@@ -1398,7 +1399,7 @@ class WrongValues(unittest.TestCase):
             for (n, *at), row in zip(rows, features):
                 right[(n, slice(None), *at)] = row
             convladder.rulebook(coords, shape, batch=2)
-            if way == "in place":  # the kernels there fill their output first, which only CUDA's own memory allows
+            if way == "in place":  # the kernels there fill their output first, which requires CUDA's own memory
                 _run._require_valid_values(convladder.sparse_to_dense.prepare(features, coords, shape, batch=2))
             else:
                 numpy.testing.assert_array_equal(call(**options), right)
@@ -1467,7 +1468,7 @@ class WrongValues(unittest.TestCase):
             self.assert_refused(convladder.conv2d, dict(x=x, w=w), "pad", value)
         elif max(numbers) < 2**15:
             self.assertEqual(len(convladder.conv2d(x, w, pad=value)), 0)
-        else:  # NumPy has no array of so many bytes, even where it is empty
+        else:  # NumPy cannot create an array of this size, even if it is empty
             try:
                 self.assertEqual(len(convladder.conv2d(x, w, pad=value)), 0)
             except convladder.BadInput as error:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Tensors of PyTorch, CuPy and JAX on a GPU, computed on where they lie, beside PyTorch's own convolutions and gradients.
+"""Tests tensors of PyTorch, CuPy and JAX on a GPU, computed in place, against PyTorch's own convolutions and
+gradients.
 
     ./ladder check python-gpu        builds the module with nvcc, and runs this
 
-It needs a GPU, a module built with CUDA, and PyTorch, and says what it skips for want of one; CuPy and JAX are asked where
-they are installed. Data are small whole numbers, so what is wrong is off by 1 or more. Sums are exact, but where Winograd's
-way or a Fourier transform is taken, which round; so what they are held against is computed in double precision.
+It needs a GPU, a module built with CUDA, and PyTorch, and reports what it skips; CuPy and JAX are tested if they
+are installed. Data are small integers, so an error is 1 or more. Sums are exact, except with Winograd or Fourier
+transforms, which round; the expected values are computed in double precision.
+
 """
 import importlib.util
 import os
@@ -26,7 +28,7 @@ if importlib.util.find_spec("torch"):
 
 
 def why_not():
-    """Why nothing can be tested here; None where it can."""
+    """The reason why nothing can be tested; None if tests can run."""
     if not importlib.util.find_spec("torch"):
         return "PyTorch is not installed"
     if not torch.cuda.is_available():
@@ -43,7 +45,7 @@ def setUpModule():
 
 
 def whole_numbers(*shape, seed=0, dtype=None):
-    """Small ones on the GPU, which is done with them."""
+    """Small integers on the GPU, after synchronisation."""
     generator = torch.Generator().manual_seed(seed)
     made = torch.randint(-4, 5, shape, generator=generator).to("cuda", dtype or torch.float32)
     torch.cuda.synchronize()
@@ -112,10 +114,10 @@ class PyTorch(unittest.TestCase):
         torch.cuda.synchronize()
         with torch.cuda.stream(stream):
             late = torch.zeros_like(a)
-            torch.cuda._sleep(400_000_000)  # some 200 ms: a call that did not wait its turn would read zeros
+            torch.cuda._sleep(400_000_000)  # some 200 ms: a call that is not ordered in the stream would read zeros
             late.copy_(a)
             c = convladder.gemm(late, b)
-            self.assertFalse(stream.query(), "the call came back when all was done")
+            self.assertFalse(stream.query(), "the call returned after all work was done")
         stream.synchronize()
         self.assert_equal(c, right, 0)
 
@@ -140,7 +142,7 @@ class PyTorch(unittest.TestCase):
         right = F.conv3d(dense.double(), filters.double(), padding=1)
         b, i, j, k = coords.long().T
         self.assert_equal(y, right[b, :, i, j, k], 0)
-        # A dense sum of the features over that of ones is the mean over the sites that exist.
+        # A dense sum of the features over that of ones is the mean over the existing sites.
         ones = convladder.sparse_to_dense(torch.ones_like(features), coords, (20, 20, 20))
         sums, counts = (F.avg_pool3d(grid, 3, 1, 1, divisor_override=1) for grid in (dense, ones))
         self.assert_equal(convladder.sparse_avg_pool(features, book), (sums / counts)[b, :, i, j, k], 0)
@@ -208,12 +210,12 @@ def is_last(tensor):
 
 
 class Layouts(unittest.TestCase):
-    """NCHW, channels_last, and what is computed in the other one."""
+    """NCHW, channels_last, and calls computed in the other layout."""
 
     GEOMETRIES = (dict(), dict(stride=2), dict(dilation=2), dict(groups=2), dict(groups=4, stride=2), dict(groups=64))
 
     def problem(self, dtype, N=4, C=64, K=64, groups=1, stride=1, dilation=1, seed=0):
-        """(x, w, bias, dy, options, what PyTorch makes of them in double precision: y, dx, dw, db)"""
+        """(x, w, bias, dy, options, PyTorch's results in double precision: y, dx, dw, db)"""
         x = whole_numbers(N, C, 29, 31, seed=seed, dtype=dtype)
         w = whole_numbers(K, C // groups, 3, 3, seed=seed + 1, dtype=dtype)
         bias = whole_numbers(K, seed=seed + 2)
@@ -331,7 +333,7 @@ class Layouts(unittest.TestCase):
                 for stream in (torch.cuda.Stream(), torch.cuda.Stream()):
                     with torch.cuda.stream(stream):
                         late = torch.zeros_like(order(x))
-                        torch.cuda._sleep(20_000_000)  # some 10 ms: a call that did not wait its turn would read zeros
+                        torch.cuda._sleep(20_000_000)  # some 10 ms: a call that is not ordered in the stream would read zeros
                         late.copy_(x)
                         found.append(convladder.conv2d(late, w, pad=1))
             torch.cuda.synchronize()
@@ -366,11 +368,11 @@ class Layouts(unittest.TestCase):
                  ("x", r"x\.contiguous", lambda: convladder.conv2d(x[..., ::2], w)),
                  ("x", r"x\.contiguous", lambda: convladder.conv2d(x[:, :1].expand(1, 4, 8, 8), w)),
                  ("w", r"w\.contiguous", lambda: convladder.conv2d(x, w.transpose(2, 3))),
-                 ("x", "channels_last is taken without layout=", lambda: convladder.conv2d(last(x), w, layout="nchw")),
+                 ("x", "channels_last is supported without layout=", lambda: convladder.conv2d(last(x), w, layout="nchw")),
                  ("dy", r"dy\.contiguous\(memory_format", lambda: convladder.conv2d_wgrad(last(x), dy, 3)),
                  ("dy", r"dy\.contiguous\(\)", lambda: convladder.conv2d_wgrad(x, last(dy), 3)),
-                 ("w", "an array on the host: x lies on a GPU", lambda: convladder.conv2d(last(x), w.cpu())),
-                 ("x", "an array on the host: w lies on a GPU", lambda: convladder.conv2d(x.cpu(), w)),
+                 ("w", "an array on the host: x is on a GPU", lambda: convladder.conv2d(last(x), w.cpu())),
+                 ("x", "an array on the host: w is on a GPU", lambda: convladder.conv2d(x.cpu(), w)),
                  ("bias", "an array on the host", lambda: convladder.conv2d(last(x), w, numpy.zeros(4, numpy.float32))),
                  ("w", "krsc", lambda: convladder.conv2d(last(x), w[:, :2].contiguous())),
                  ("w", "float16", lambda: convladder.conv2d(last(x), w.half())),
@@ -386,7 +388,7 @@ class Layouts(unittest.TestCase):
         x, w = whole_numbers(1, 4, 8, 8), whole_numbers(4, 4, 3, 3, seed=1)
         for parameter, call in (("x", lambda: convladder.conv2d(x.to("cuda:1"), w.to("cuda:1"))),
                                 ("w", lambda: convladder.conv2d(last(x), w.to("cuda:1")))):
-            with self.assertRaisesRegex(convladder.BadInput, "GPU 1: it must lie on GPU 0") as caught:
+            with self.assertRaisesRegex(convladder.BadInput, "GPU 1: it must be on GPU 0") as caught:
                 call()
             self.assertEqual(caught.exception.parameter, parameter)
 

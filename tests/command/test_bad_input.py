@@ -131,7 +131,7 @@ class BadNumbers(ProgramTest):
                 x = x.copy()
                 x[place] = value
                 for more in ([], ["--data", "integer"], ["--backend", "cpu"]):
-                    self.refuse("fft", "x", x, "--ring", "mersenne", *words, *more, says=["x = ", "whole number", "2^24", str(place[-1])])
+                    self.refuse("fft", "x", x, "--ring", "mersenne", *words, *more, says=["x = ", "an integer", "2^24", str(place[-1])])
         lines[:] = self.rng.integers(-2**24, 2**24, lines.shape, endpoint=True)
         lines[0, 0], lines[1, 7] = 2.0**24, -2.0**24
         self.agree("compare", "fft", "--ring", "mersenne", "--x", self.write("x.npy", lines))
@@ -239,7 +239,7 @@ class BadSparse(SparseTest):
                 ([[0, 1, 2], [0, 3, 4], [0, 1, 2], [0, 1, 2]], [], ["2 of 4", "row 2", "0,1,2"]),
                 ([[0, 1, 2], [0, -3, 4], [0, 1, -2]], [], ["2 of 3", "row 1", "0,-3,4"]),
                 ([[0, 1, 2], [0, 3, 9]], ["--shape", "9,9"], ["1 of 2", "row 1", "0,3,9", "axis 1", "from 0 to 8 and is 9"]),
-                ([[0, 1, 2], [2, 3, 4]], ["--batch", 2], ["1 of 2", "row 1", "2,3,4", "batch id", "from 0 to 1 and is 2"]),
+                ([[0, 1, 2], [2, 3, 4]], ["--batch", 2], ["1 of 2", "row 1", "2,3,4", "batch index", "from 0 to 1 and is 2"]),
                 ([[0, 1000000, 0]], ["--shape", "4,4"], ["row 0", "axis 0", "from 0 to 3 and is 1000000"]),
                 ([[-1, 1, 2]], [], ["1 of 1", "-1,1,2"]),
                 ([[0, 2**31 - 1]], [], ["2147483647"]),

@@ -467,7 +467,7 @@ class GemmFiles(ProgramTest):
 
 
 class FftFiles(ProgramTest):
-    """y of lines and planes, complex and real, in whole numbers modulo 2^17 - 1: transforms of ones are closed forms."""
+    """y of lines and planes, complex and real, in integers modulo 2^17 - 1: transforms of ones are closed forms."""
 
     def check(self, x, y, *words):
         out, report, _ = self.save("fft", "--x", self.write("x.npy", x), "--ring", "mersenne", *words)

@@ -44,7 +44,7 @@ class ExitStatus(ProgramTest):
         self.assertEqual(len(result.stderr.splitlines()), 1)
         for value in ("0", ""):
             self.agree("compare", *SMALL_GEMM, env={"CONVLADDER_REQUIRE_GPU": value})
-        # Nobody asked for the GPU here.
+        # The GPU was not requested here.
         self.agree("compare", *SMALL_GEMM, "--backend", "cpu", env={"CONVLADDER_REQUIRE_GPU": "1"})
 
     def test_plain_lines_in_a_pipe(self):

@@ -116,7 +116,7 @@ class Extract(unittest.TestCase):
         with contextlib.redirect_stderr(said):
             rung = extract.rung_named(self.rungs, "cpu_reference/conv2d/fft_tiles")
         self.assertEqual(rung["rung"], "cpu_reference/conv2d/fft_overlap_save")
-        self.assertEqual(said.getvalue(), "rung = cpu_reference/conv2d/fft_tiles: it is called cpu_reference/conv2d/fft_overlap_save now\n")
+        self.assertEqual(said.getvalue(), "rung = cpu_reference/conv2d/fft_tiles: the present name is cpu_reference/conv2d/fft_overlap_save\n")
         # `inspect` says it itself, behind this step.
         prepare = subprocess.run([sys.executable, ROOT / "tools/inspect/prepare.py", BUILD, "cpu_reference/conv2d/fft_tiles"], capture_output=True, text=True)
         self.assertEqual((prepare.returncode, prepare.stdout, prepare.stderr), (0, "", ""))

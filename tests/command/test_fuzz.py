@@ -77,7 +77,7 @@ class Fuzz(ProgramTest):
         found, _ = self.fuzz("hang", "--seconds", "3", "--limit", "1")
         self.assertGreaterEqual(len(found["failures"]), 1)
         for failure in found["failures"]:
-            self.assertIn("does not end within 1 s", failure["message"])
+            self.assertIn("does not finish within 1 s", failure["message"])
 
     def test_it_ends_with_its_time_whatever_runs(self):
         began = time.monotonic()
@@ -153,7 +153,7 @@ class Conditions(ProgramTest):
         result = subprocess.run([os.environ["BROKEN_RUNGS"], *command], capture_output=True, text=True,
                                 env={**os.environ, "CONVLADDER_BROKEN": "blind"})
         self.assertEqual(result.returncode, DIFFER)
-        self.assertIn("takes inputs that it must refuse: coords: 1 of 200 rows repeat", result.stdout)
+        self.assertIn("accepts inputs that it must reject: coords: 1 of 200 rows repeat", result.stdout)
 
     def coords(self, *arguments):
         out, _, _ = self.save("rulebook", "--rung", "cpu_reference/rulebook/hash_map", *arguments)
@@ -189,7 +189,7 @@ class Conditions(ProgramTest):
                 (("rulebook", "--bad-sites", "outside:0"), "bad-sites = 0: must be at least 1"),
                 (("sparse_conv", "--sites", "-1"), "sites = -1: must be at least 0"),
                 (("sparse_conv", "--places", "there"), "places = there"),
-                (("sparse_conv", "--lidar", "--sites", "3"), "sites = 3: the sites come from lidar"),
+                (("sparse_conv", "--lidar", "--sites", "3"), "sites = 3: the sites are already given by lidar"),
                 (("sparse_conv", "--lidar", "--order", "sorted"), "order = sorted")):
             result = run("compare", *arguments)
             self.assertEqual(result.returncode, BAD_INPUT, arguments)

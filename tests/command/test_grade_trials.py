@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What looks at a student's code: the audit, the sandbox, the judge and its workers (tools/grade, course/grader).
+"""Tests of the programs that examine a student's code: the audit, the sandbox, the checker and its workers (tools/grade, course/grader).
 
 The audit and the sandbox are tried as they are. What needs an assignment's build, some minutes, is for
 CONVLADDER_COURSE_ALL=1 (`./ladder check course-all` sets it). Exit status 77: skipped; this machine has no seccomp or no Landlock.

@@ -3,7 +3,7 @@
     BUILD=FOLDER python3 test_inspect.py
 
 It speaks to the command alone, through its exit status and its files. With CONVLADDER_INSPECT_ALL=1, every CUDA rung
-is looked at, which takes minutes: none may have a race or read what nobody wrote.
+is looked at, which takes minutes: none may have a race or read unwritten memory.
 """
 import json
 import os
@@ -100,7 +100,7 @@ class Inspect(unittest.TestCase):
         self.assertEqual([loads["requests"], loads["wavefronts"]], [32 * 64, 32 * 64])  # warps, numbers
         self.assertEqual(loads["joined"], {"requests": 32 * (8 + 32), "wavefronts": 32 * (8 * 2 + 32), "excess": 0})
         self.assertIn("joined", seen["kernels"][0]["sites"][0])
-        self.assertIn("shared memory: of 2112 requests a compiler that joins neighbours leaves 1344, ", text)
+        self.assertIn("shared memory: a compiler that merges adjacent accesses turns 2112 requests into 1344, ", text)
         self.assertIsNone(seen["kernels"][0]["totals"]["global"]["load"]["joined"])
 
     def test_a_dropped_barrier_is_a_race_beside_it(self):
@@ -114,7 +114,7 @@ class Inspect(unittest.TestCase):
         errors = [race for race in seen["races"] if race["severity"] == "error"]
         self.assertTrue(errors)
         self.assertIn("race, ", text)
-        self.assertIn("is made by 17.0 of a warp's 32 lanes: the others are idle", text)
+        self.assertIn("has 17.0 of a warp's 32 lanes active on average", text)
         self.assertEqual(seen["source"], str(source))
         for race in errors:
             self.assertEqual(race["space"], "shared")
@@ -137,7 +137,7 @@ class Inspect(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertFalse(seen["agrees"])
         self.assertEqual({read["array"] for read in seen["unwritten"]}, {"dynamic shared memory"})
-        self.assertIn("which nobody wrote", text)
+        self.assertIn("which no thread has written", text)
 
     @unittest.skipUnless(EVERYTHING, "CONVLADDER_INSPECT_ALL=1: planted bugs of synchronisation")
     def test_planted_bugs_of_synchronisation_are_races_as_recorded(self):
@@ -175,7 +175,7 @@ class Inspect(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertLess(seen["blocks"]["counted"], seen["blocks"]["run"])
         self.assertGreater(seen["blocks"]["counted"], 0)
-        self.assertIn("blocks were counted, spread evenly", text)
+        self.assertIn("blocks were counted, evenly spread", text)
         self.assertLessEqual(seen["events"], most)
         self.assertEqual(seen["per_output"], whole["per_output"])
 

@@ -133,7 +133,7 @@ class Ladder(unittest.TestCase):
                 own = [line for line in whole.splitlines() if line.startswith(f"  ./ladder {words[0]} ")]
                 self.assertEqual([line for line in self.out.splitlines() if line.startswith("  ./ladder ")] == own, own != [])
                 self.assertEqual(self.out == whole, own == [])
-        self.assertEqual(list((self.folder / "state").iterdir()), [])  # nobody was called
+        self.assertEqual(list((self.folder / "state").iterdir()), [])  # no program was called
         # What is there says more.
         self.add("build/cpu/command/convladder", 'echo "all options of $*"')
         self.assertEqual(self.status("compare", "gemm", "--help"), 0)
@@ -153,7 +153,7 @@ class Ladder(unittest.TestCase):
         folders = [self.folder, *(path for path in self.folder.rglob("*") if path.is_dir() and path.name != "state")]
         user = None
         if os.geteuid() == 0:
-            user = 65534  # nobody
+            user = 65534  # an unprivileged user
         else:
             for path in folders:
                 path.chmod(0o555)
@@ -174,7 +174,7 @@ class Ladder(unittest.TestCase):
                         path.chmod(0o755)
                     (self.folder / "cuda_naive/gemm").mkdir(exist_ok=True)
                 self.assertEqual(self.status(*command, user=user), 3, self.errors)
-                self.assertIn("you may not write to", self.errors)
+                self.assertIn("no permission to write to", self.errors)
                 self.assertFalse((self.folder / "state/arguments").exists())
 
     def test_a_python_environment_that_is_gone(self):

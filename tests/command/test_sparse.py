@@ -197,7 +197,7 @@ class Sweeps(SparseTest):
                     self.assertIn("outside", said)
                     self.assertIn(f"{len(expected)} voxels", said)
             path = self.folder / "sweep.bin"
-            four[:, 3] = np.nan  # nobody reads the intensity
+            four[:, 3] = np.nan  # the intensity is not read
             path.write_bytes(four.astype("<f4").tobytes())
             with self.subTest(voxel=voxel, path=path.name):
                 self.check(path, voxel, expected, shape)
@@ -207,7 +207,7 @@ class Sweeps(SparseTest):
         expected, shape = reference.voxels(points, self.LOW, self.HIGH, 0.5)
         points = np.concatenate([points, [[np.nan, 0, 0], [0, np.inf, 0], [0, 0, -np.inf]]]).astype(np.float32)
         said = self.check(self.write("p.npy", points), 0.5, expected, shape)
-        self.assertIn("of 203 points lie outside of the range, or are not finite", said)
+        self.assertIn("of 203 points lie outside of the range or are not finite", said)
 
     def test_a_side_for_each_axis(self):
         points, voxel = self.points(300), (0.5, 0.3, 0.2)
@@ -439,9 +439,9 @@ class Voxelize(SparseTest):
         self.assertNotIn("perhaps", said())
         self.assertNotIn("ring", said())
         path.write_bytes(self.sweep(5).tobytes())
-        self.assertIn("number 5 of each point is a whole number, up to 31: if it is a ring index", said("--columns", 5))
+        self.assertIn("number 5 of each point is an integer up to 31: if it is a ring index", said("--columns", 5))
         path.write_bytes(self.sweep(5)[:, [0, 1, 2, 4]].tobytes())
-        self.assertIn("number 4 of each point is a whole number", said())
+        self.assertIn("number 4 of each point is an integer", said())
 
     def means(self, points, voxel, box, *words):
         """What each rung saves, of which all agree."""

@@ -53,7 +53,7 @@ class StandardOutput(ProgramTest):
         for more in ([], ["--json", "-"]):
             with self.subTest(more):
                 reader, writer = os.pipe()
-                os.close(reader)  # nobody reads
+                os.close(reader)  # no reader
                 for command in (["list"], ["compare", *SMALL_GEMM]):
                     process = subprocess.run([PROGRAM, *command, *more], stdout=writer, stderr=subprocess.PIPE, text=True)
                     self.assertEqual(process.returncode, 0)

@@ -164,7 +164,7 @@ std::vector<Identity<Conv2dProblem>> conv2d_identities(const Subject& f, const C
          std::swap(mirrored.pad.left, mirrored.pad.right);
          expect_same(y_of(validated(mirrored), flipped), flip(y_of(p, in)));
        }},
-      {"1x1 = a matrix product",
+      {"1x1 = a GEMM",
        [=](const Conv2dProblem& p) {
          return p.R == 1 && p.S == 1 && p.groups == 1 && !strided(p) && !padded(p);
        },

@@ -431,7 +431,7 @@ std::vector<ConvTestProblem> choice_problems() {
                 P{.C = 72, .H = 82, .W = 82, .K = 72, .R = 3, .S = 3, .dilation = {40, 40}});
   in_full_tiles("stride 2, and no pixel but those between",
                 P{.C = 72, .H = 1, .W = 1, .K = 72, .pad = one, .stride = {2, 2}});
-  // Weights of all filters stay: pixels of all images in tiles of 128, and of 192.
+  // Weight-stationary: pixels of all images in tiles of 128, and of 192.
   const auto of_all_filters = [&](const std::string& name, const P& problem) {
     add("all filters, " + name, problem);
     list.back().rungs = {"cuda_optimized/conv2d/hopper/weight_stationary",
@@ -525,7 +525,7 @@ std::vector<ConvTestProblem> choice_problems() {
             P{.N = 2, .C = 16, .H = 9, .W = 199, .K = 24, .stride = {2, 2}, .bias = true});
   in_shares("boxes of four rows of 14, the last one of two",
             P{.N = 3, .C = 72, .H = 27, .W = 28, .K = 136, .stride = {2, 2}, .bias = true});
-  in_shares("stride 2, below the last window a row that nobody reads, and padding",
+  in_shares("stride 2, an unread row below the last window, and padding",
             P{.N = 2, .C = 8, .H = 8, .W = 9, .K = 8, .pad = {0, 1, 0, 0}, .stride = {2, 2}});
   in_shares("stride 1 x 2", P{.N = 2, .C = 16, .H = 3, .W = 9, .K = 24, .stride = {1, 2}});
   in_shares("padding on the left alone",
@@ -561,7 +561,7 @@ std::vector<ConvTestProblem> choice_problems() {
            {.C = 2, .H = 7, .W = 104, .K = 9, .R = 2, .S = 4, .pad = pad_all(1), .stride = {2, 3}});
   in_pairs("65 filters, rows of 33 outputs, groups",
            {.C = 4, .H = 4, .W = 36, .K = 130, .R = 2, .S = 4, .groups = 2, .bias = true});
-  // Numbers of 16 bits can begin where no pair of them, and no copy of 16 bytes, does.
+  // 16-bit elements may be aligned to neither pairs of them nor copies of 16 bytes.
   for (const std::size_t offset : {2u, 4u, 10u}) {
     in_eights(text("arrays at 16 n + ", offset, " bytes"),
               P{.C = 8, .H = 5, .W = 6, .K = 16, .R = 2, .S = 2, .pad = {1, 0, 0, 1}});

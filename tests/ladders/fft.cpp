@@ -138,7 +138,7 @@ std::vector<TestProblem> fft_problems() {
   };
   for (const FftRing ring : {FftRing::mersenne, FftRing::complex}) {
     const auto inverse = FftDirection::inverse;
-    // Whole numbers find every wrong index, and floats what is inexact: few lengths are enough.
+    // Integers reveal every wrong index, and floats show rounding errors: few lengths suffice.
     const bool all = ring == FftRing::mersenne;
     add("minimal", {.N = 1, .L = 1, .ring = ring});
     add("lines of one point, inverse", {.N = 3, .L = 1, .direction = inverse, .ring = ring});
@@ -389,7 +389,7 @@ std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOp
                 return times_points(p, x[n + h * L + w]);
               }));
        }},
-      {"what is turned round by a point along each axis turns its frequencies (shift)",
+      {"a cyclic shift by a point along each axis rotates the frequencies (shift)",
        {},
        [=](const FftProblem& p) {
          const Points x = x_of(p), y = y_of(p, x);
@@ -451,8 +451,7 @@ std::vector<Identity<FftProblem>> fft_identities(const Subject& f, const CheckOp
          const Array y = first_cpu_rung("fft", options)(form, {{"x", array_with(form, x)}}).at("y");
          same(p, y_of(p, x), points_in(y, false));
        }},
-      {"a plane turned over its diagonal",
-       [](const FftProblem& p) { return p.has_planes() && !p.is_real(); },
+      {"a transposed plane", [](const FftProblem& p) { return p.has_planes() && !p.is_real(); },
        [=](const FftProblem& p) {
          FftProblem turned = p;
          std::swap(turned.H, turned.L);

@@ -1,5 +1,5 @@
 /// @file gemm.cpp
-/// @brief The matrix product.
+/// @brief The problems and identities of gemm.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -14,7 +14,7 @@
 namespace convladder::testing {
 namespace {
 
-/// Whole numbers from 0 to 8 in no order.
+/// Integers from 0 to 8 in random order.
 Array up_to_eight(const ArraySpec& spec) {
   Dice dice(static_cast<std::uint64_t>(spec.shape.front()));
   Array array(DType::f32, spec.shape);
@@ -99,7 +99,7 @@ std::vector<TestProblem> gemm_problems() {
     add("arrays at 16 n + " + std::to_string(offset) + " bytes", {.M = 33, .N = 36, .K = 20},
         Size::small, offset);
   }
-  // Numbers of 16 bits can begin where no pair of them, and no copy of 16 bytes, does.
+  // 16-bit elements may be aligned to neither pairs of them nor copies of 16 bytes.
   for (const std::size_t offset : {2u, 10u}) {
     add("rows in eights, arrays at 16 n + " + std::to_string(offset) + " bytes",
         {.M = 33, .N = 40, .K = 24}, Size::small, offset);

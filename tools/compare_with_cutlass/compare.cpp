@@ -1,9 +1,9 @@
 // Compares the tile maps that have a model in CUTLASS with CUTLASS's own functors, for all tile
-// counts up to 40 x 40: the same grid, and the same tile for every block. README.md tells how to
-// run it. It needs CUTLASS's headers, which are no part of this repository.
+// counts up to 40 x 40: the same grid, and the same tile for every block. README.md describes how
+// to run it. It needs CUTLASS's headers, which are not part of this repository.
 #include <cuda_runtime.h>
 
-// What CUTLASS's device functions read when they are compiled for the host.
+// The variables that CUTLASS's device functions read when they are compiled for the host.
 static uint3 blockIdx, threadIdx;
 static dim3 blockDim, gridDim;
 
@@ -52,7 +52,7 @@ std::vector<Place> ours(const TileMapProblem& map) {
   return places;
 }
 
-/// Calls offset() for each block of a grid, in launch order, and keeps what lies inside.
+/// Calls offset() for each block of a grid, in launch order, and keeps the tiles inside.
 template <class Offset>
 std::vector<Place> theirs(dim3 grid, GemmCoord tiles, const Offset& offset) {
   std::vector<Place> places;
@@ -61,7 +61,7 @@ std::vector<Place> theirs(dim3 grid, GemmCoord tiles, const Offset& offset) {
     for (blockIdx.y = 0; blockIdx.y < grid.y; ++blockIdx.y) {
       for (blockIdx.x = 0; blockIdx.x < grid.x; ++blockIdx.x, ++block) {
         const GemmCoord tile = offset();
-        if (tile.m() >= tiles.m() || tile.n() >= tiles.n()) continue;  // as CUTLASS's kernels do
+        if (tile.m() >= tiles.m() || tile.n() >= tiles.n()) continue;  // like CUTLASS's kernels
         places.push_back({block, tile.m(), tile.n(), tile.k()});
       }
     }
@@ -69,7 +69,7 @@ std::vector<Place> theirs(dim3 grid, GemmCoord tiles, const Offset& offset) {
   return places;
 }
 
-/// The offset as CUTLASS's kernels ask for it.
+/// The offset as computed by CUTLASS's kernels.
 template <class Functor>
 GemmCoord usual_offset(GemmCoord tiles) {
   if constexpr (requires { Functor::get_tile_offset(0); }) {
@@ -101,7 +101,7 @@ bool compare(const char* functor, TileMap map, int depth = 1) {
   return different == 0;
 }
 
-/// What get_tile_offset(GemmCoord) reaches of the tiles of the grid that get_grid_shape() gives.
+/// The tiles that get_tile_offset(GemmCoord) reaches in the grid of get_grid_shape().
 template <int N>
 void second_overload() {
   using Functor = threadblock::GemmIdentityThreadblockSwizzle<N>;

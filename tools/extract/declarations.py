@@ -1,8 +1,8 @@
 """Splits formatted C++ into its declarations, and keeps those that a program reaches.
 
-A declaration is kept if the program, or a declaration that is kept, has an identifier with its name: by name alone, so
-more may be kept than the compiler needs. Two things are left out all the same: an overload, if the types of its
-parameters are not reached, and members that nothing mentions: functions, and of problems also data.
+A declaration is kept if the program, or a kept declaration, contains an identifier with its name: by name alone, so
+more may be kept than the compiler needs. Two things are removed: overloads whose parameter types are not reached, and
+unused members: functions, and for problems also data.
 """
 import dataclasses
 import re
@@ -374,7 +374,7 @@ def replaced(declarations, shorter):
 
 
 def without_mere_declarations(kept):
-    """Without declarations of what is defined before anything uses it; a definition gets their comment."""
+    """With the shorter declarations in place of those with the same names and namespaces."""
     result = list(kept)
     for index, (one, text) in reversed(list(enumerate(kept))):
         if one.defines or one.kind not in ("function", "type") or "=" in one.parameters or one.owner:
@@ -452,7 +452,7 @@ def written(kept, tops):
             out.append(f"}}  // namespace {name}".rstrip())
 
     for one, text in kept:
-        # How much of the guards and the namespaces goes on.
+        # The part of the guards and namespaces that continues.
         same = 0
         while (same < min(len(guards), len(one.guards)) and guards[same][0] == one.guards[same][0]
                and guards[same][1] <= one.guards[same][1]):

@@ -1,4 +1,4 @@
-"""Writes the main() of an extracted rung: the numbers of an example, and what the rung must compute of them."""
+"""Writes the main() of an extracted rung: the numbers of an example, and the results that the rung must compute."""
 import re
 import textwrap
 
@@ -355,7 +355,7 @@ def main_of(example, arrays, members, structs, call, workspace, finish, cuda, us
         for one in theirs:
             lines.append(f"    if (name == \"{one['name']}\") return {one['name']}.with_shape(shape);")
         if len(theirs) > 0:
-            # Outputs that the rung also leaves where nobody reads them.
+            # Outputs that the rung also writes but that are not read.
             lines.append(f"    return Created<{kind}>().with_shape(shape);")
         lines.append("  };")
     context = "{}"

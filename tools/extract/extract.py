@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Writes a rung into one file: with all that it needs, and a main() that runs it and checks what it computes.
+"""Writes a rung into one file, with all code that it needs and a main() that runs it and checks its results.
 
     extract.py BUILD RUNG FILE [PROBLEM OPTION...]      (./ladder extract RUNG FILE [PROBLEM OPTION...])
 
-RUNG is a rung's name, cuda_optimized/gemm/tiled, or its end, gemm/tiled, where one rung is called so. The problem's
-options are those of `./ladder compare`; without any, the first of a few small problems that the rung takes. Which
-files the rung needs beside its headers, the objects in BUILD tell: whoever defines what an object leaves undefined.
-Of their declarations it takes those that run() reaches (declarations.py), a few of them in a shorter form (short.hpp),
-and leaves out what the one problem does not need, where g++, gcov and the emulator's library are found (specialise.py).
+RUNG is a rung's name, cuda_optimized/gemm/tiled, or its end, gemm/tiled, if that is unique. The problem's options are
+those of `./ladder compare`; without any, the first of a few small problems that the rung supports is used. The
+objects in BUILD determine which files the rung needs besides its headers: those that define what an object leaves
+undefined. Of their declarations it takes those that run() reaches (declarations.py), a few of them in a shorter form
+(short.hpp), and omits what the one problem does not need, if g++, gcov and the emulator's library are found
+(specialise.py).
 """
 import argparse
 import dataclasses
@@ -28,7 +29,7 @@ import specialise  # noqa: E402
 
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
 
-# Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
+# Small problems for the ladders: a rung gets the first one that it supports; other ladders use their example.
 DENSE = ["--n 1 --c 2 --h 5 --w 6 --k 3 --r 3 --s 3 --pad 1",
          "--n 1 --c 3 --h 6 --w 7 --k 4 --r 3 --s 3 --pad 1",
          "--n 1 --c 4 --h 8 --w 8 --k 4 --r 3 --s 3 --groups 4",
@@ -130,7 +131,7 @@ def rung_named(rungs, name, say=True):
     if not found:
         found = [rung for rung in rungs for old in rung["was"] if old == name or old.endswith("/" + name)]
         if len(found) == 1 and say:
-            print(f"rung = {name}: it is called {found[0]['rung']} now", file=sys.stderr)
+            print(f"rung = {name}: the present name is {found[0]['rung']}", file=sys.stderr)
     if len(found) != 1:
         which = ", ".join(rung["rung"] for rung in found) or "no rung"
         raise Trouble(f"rung = {name}: {which} is called so (./ladder list)")

@@ -1,7 +1,7 @@
 /// @file short.hpp
 /// @brief Shorter declarations for a program that runs one problem in the default stream: each
-/// takes the place of those of the same name and namespace. NUMBER is the type of the problem's
-/// numbers, FORMAT its DType.
+/// replaces those with the same name and namespace. NUMBER is the type of the problem's elements,
+/// FORMAT its DType.
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -14,7 +14,7 @@
 
 namespace convladder {
 
-/// Where an array begins, or null. It converts to a pointer of the type that the problem says.
+/// The address of an array, or null. It converts to a pointer of the problem's element type.
 template <class Void>
 struct Elements {
   Void* data = nullptr;  ///< The first element.
@@ -31,10 +31,10 @@ struct Elements {
   }
 };
 
-/// Where a run computes, beside its arrays.
+/// The context of a run beside its arrays.
 struct Context {
   cudaStream_t stream = nullptr;  ///< The default stream.
-  void* workspace = nullptr;      ///< As many bytes as workspace_bytes() says.
+  void* workspace = nullptr;      ///< The number of bytes from workspace_bytes().
 
   template <class T>
   T* workspace_as() const {
@@ -45,7 +45,7 @@ struct Context {
 /// The default stream.
 inline cudaStream_t current_stream() { return nullptr; }
 
-/// What a rung's file provides; another rung calls it as a function.
+/// The implementation of a rung; another rung calls it like a function.
 template <class A>
 struct Implementation {
   using Problem = typename A::Problem;
@@ -62,7 +62,7 @@ struct Implementation {
   }
 };
 
-/// Calls body(NUMBER{}): this program's numbers are of that type.
+/// Calls body(NUMBER{}): this program's elements have that type.
 template <class Body>
 decltype(auto) with_float_type(DType dtype, const Body& body) {
   if (dtype != DType::FORMAT) throw std::logic_error("numbers of another type");
@@ -186,8 +186,8 @@ void launch_with(cudaLaunchAttribute* attribute, void (*kernel)(Parameters...),
   check(cudaLaunchKernelEx(&launched, kernel, static_cast<Values&&>(arguments)...));
 }
 
-/// Blocks of `threads` for `work` items, at most `limit`: with more work than threads in the grid,
-/// a kernel strides over it by gridDim.
+/// Blocks of `threads` threads for `work` items, at most `limit`: with more items than threads, a
+/// kernel uses a grid-stride loop.
 inline unsigned blocks_for(std::int64_t work, int threads, std::int64_t limit = kMaxGridX) {
   const std::int64_t blocks = ceil_div<std::int64_t>(work, threads);
   return static_cast<unsigned>(blocks < limit ? blocks : limit);

@@ -1,5 +1,5 @@
 /// @file short_row_major.hpp
-/// @brief As short.hpp, for products whose tiles are computed in row-major order.
+/// @brief Like short.hpp, for GEMMs whose tiles are computed in row-major order.
 #include <algorithm>
 
 namespace convladder {
@@ -23,7 +23,7 @@ inline BlockGrid grid_of(const TileMapProblem& map) {
   return {std::int64_t{map.tiles_m} * map.tiles_n, 1, std::min(map.batch, 65535)};
 }
 
-/// How the tiles of this program are handed out.
+/// The assignment of this program's tiles.
 inline std::string map_in_words(const TileMapProblem&) { return "row_major"; }
 
 }  // namespace convladder

@@ -1,7 +1,8 @@
-"""What a student's file may not contain, whatever it computes.
+"""What a student's file must not contain, whatever it computes.
 
-A sandbox decides what a process can do; this decides what a kernel's file is: C++ and CUDA without a back door to the
-compiler, the linker, the emulator's insides or the microscope's counters, and kernels that nvcc would take.
+The sandbox limits what a process can do; this module limits what a kernel's file may contain: C++ and CUDA without
+access to the compiler, the linker, the emulator's internals or the microscope's counters, and kernels that nvcc would
+accept.
 """
 import re
 
@@ -9,7 +10,7 @@ from functions import LITERAL_OR_COMMENT
 
 
 class Refused(Exception):
-    """The file may not be judged: what is in it, and why not."""
+    """The file is not graded: its content, and the reason."""
 
 
 class IllegalCuda(Exception):

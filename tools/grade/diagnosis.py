@@ -112,7 +112,7 @@ class Kept:
         return json.loads(place.read_text())
 
     def reference(self):
-        """Of the project's own rungs. @raises NotFit where they are not right: then nothing can be judged here."""
+        """Of the project's own rungs. @raises NotFit if they are not correct: then nothing can be graded here."""
         result = self.result(project_files(self.assignment))
         for rung, entry in result["rungs"].items():
             if entry["build"] != "ok":
@@ -120,11 +120,11 @@ class Kept:
             for case, of in [*entry["cases"].items(), *result["counters"].get(rung, {}).items()]:
                 if of["outcome"] != "agrees":
                     raise NotFit(f"the project's own {rung} does not agree in case {case} ({of['outcome']}): "
-                                 "nothing can be judged here")
+                                 "nothing can be graded here")
         return result
 
     def signatures(self):
-        """Of each planted bug. Several processes share the work: first each tries what nobody else does."""
+        """The signature of each planted bug. Several processes share the work: each first tries bugs that no other process tries."""
         project, bugs = project_files(self.assignment), planted_bugs(self.assignment)
         handed_in = {name: project | {file: text} for name, (file, text) in bugs.items()}
         for files in handed_in.values():

@@ -59,8 +59,8 @@ def feedback(report):
         score = "-" if mark["score"] is None else f"{mark['score']:g}"
         lines.append(f"{mark['number']}. {mark['name']}: {score} of {mark['max_score']}")
         lines += [f"     {line}" for line in shortened(mark["message"]).split("\n") if line]
-    lines += ["", "./ladder test shows the first failure of the public cases with its indices; ./ladder inspect shows what a",
-              "kernel asks of memory, line by line, its races, and reads of what nobody wrote."]
+    lines += ["", "./ladder test shows the first failure of the public cases with its indices; ./ladder inspect shows the",
+              "kernel's memory requests, line by line, its races, and reads of unwritten memory."]
     return "\n".join(lines) + "\n"
 
 

@@ -182,8 +182,8 @@ def grade(options):
     if key is PUBLIC_KEY:
         say("No --key: hidden cases, predictions and hunts are drawn by a key that everybody knows.")
     if options.time:
-        say("No times: " + ("this version judges by counters alone." if shutil.which("nvidia-smi") else "there is no GPU here."))
-    with batch.saying(say, "Building what judges"):
+        say("No times: " + ("this version grades by counters only." if shutil.which("nvidia-smi") else "there is no GPU here."))
+    with batch.saying(say, "Building the checker"):
         made = made_trials(options, assignment, key)
     if options.case:
         show_case(options, assignment, key, made, paths)

@@ -118,7 +118,7 @@ class Counted:
 
 
 def about(trials):
-    """A digest of what results depend on, beside what is handed in: the handout, the project's rungs, the judge, the compiler."""
+    """A digest of what results depend on, beside what is handed in: the handout, the project's rungs, the checker, the compiler."""
     judge = sorted((ROOT / "course/grader").iterdir()) + [ROOT / "tools/grade" / name for name in TRIES]
     parts = [(path, content) for path, content in sorted(trials.skeleton.items()) if path != MANIFEST]
     parts += sorted(trials.right.items()) + [(path.name, path.read_bytes()) for path in judge] + [compiler()]

@@ -1,4 +1,4 @@
-"""The C++ tables that tell the judge and the workers of their rungs."""
+"""The C++ tables with the rungs of the checker and the workers."""
 from assignment import constant_of, gpu, source_of
 from rung_table import LADDERS
 

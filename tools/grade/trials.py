@@ -1,4 +1,4 @@
-"""Tries a submission: builds it in a sandbox, runs it on cases drawn by a key, counts what it asks of memory.
+"""Tries a submission: builds it in a sandbox, runs it on cases drawn by a key, counts its memory requests.
 
     class Trials:
         def __init__(self, assignment, key, isolation="auto", say=print)
@@ -24,6 +24,7 @@
 An outcome is agrees, differs (detail: array, first wrong index, expected, found), declined, timeout, crashed, memory,
 ended_early, output_missing, not_written (detail: the blank's name), or that of the build: no_build, refused; of a counted
 case also illegal_cuda, where the microscope does not see what is called. Seconds are the only thing that depends on time or on what runs beside.
+
 """
 import fcntl
 import hashlib
@@ -54,7 +55,7 @@ class IsolationMissing(Exception):
 
 
 class Judge:
-    """The judge's process: a line for a case, a line for its answer."""
+    """The checker's process: a line for a case, a line for its answer."""
 
     def __init__(self, program, level, folder):
         empty = folder / "empty"
@@ -72,7 +73,7 @@ class Judge:
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the judge ended with status {self.process.wait()} in case {name}")
+            raise RuntimeError(f"the checker ended with status {self.process.wait()} in case {name}")
         answer = json.loads(line)
         self.cpu_seconds += answer["cpu_seconds"]
         return answer

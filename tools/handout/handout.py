@@ -127,7 +127,7 @@ def make(options):
     if key is PUBLIC_KEY:
         say("No --key: predictions and hunts are drawn by a key that everybody knows.")
     proven = proof.prove(first, say)
-    # Beside DIR, and renamed when all is there: nobody finds half a handout.
+    # Created beside DIR, and renamed when it is complete, so that no incomplete handout is visible.
     with tempfile.TemporaryDirectory(dir=options.dir.resolve().parent, prefix=".handout-") as temporary:
         made = pathlib.Path(temporary) / "handout"
         made.mkdir()

@@ -16,7 +16,7 @@ MOST_BYTES = {"predictions.json": 4096}  # of a submitted file
 MOST_BYTES_OTHERWISE = 256 * 1024
 EXECUTABLE = {"ladder"}
 
-# What the check is made of, beside what it includes: the runner, the judge, and how `inspect` prints.
+# What the check is made of, beside what it includes: the runner, the comparison, and the output of `inspect`.
 ROOTS = ["oracle/runner.cpp", "oracle/reference.cpp", "core/device.cpp", "core/cuda/device.cu", "core/arguments.cpp",
          "ladders/declare.hpp", "command/inspect/listing.cpp", "command/inspect/text.cpp", "command/terminal.cpp"]
 CARRIED = ["LICENSE", "cuda_on_cpu/CMakeLists.txt", "cuda_on_cpu/README.md"]
@@ -124,7 +124,7 @@ class Handout:
         self.assignment = assignment
         self.draw = Draw(key, assignment.name, student)
         self.bodies = {}   # by the blank's title
-        self.stripped = {}  # of judged rungs and files with blanks: the text with bodies, edited, without stripped paragraphs
+        self.stripped = {}  # of checked rungs and files with blanks: the text with bodies, edited, without stripped paragraphs
         self.files = {}
         self._add_carried()
         self._add_rungs()
@@ -183,7 +183,7 @@ class Handout:
             definitions.append("oracle/made_up_sites.cpp")
         # Of the hunt's rung only what it includes: right, it would tell the bug.
         beside = [path for rung in hunted for path in INCLUDE.findall((ROOT / source_of(rung)).read_text())]
-        # The sparse ladders have no file to spare, and nothing of these.
+        # The sparse ladders have no such file.
         types = ProblemTypes(["voxelize_problem"] if "rulebook" in ladders else [])
         for path in sorted(closure(ROOTS + rungs + definitions + beside, self.without() | types.files) -
                            {source_of(rung) for rung in hunted}):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts what the headers of rungs predict, and compares.
+"""Counts the predictions in the headers of rungs, and compares.
 
     check_expect.py [--rung GLOB]... [--record] BUILD      (./ladder check expect [--rung GLOB]... [--record])
 
@@ -8,6 +8,7 @@ that they name, and on those of its ladder's tables. --rung '*/gemm/*' looks at 
 the rungs after it predict, which must differ, and writes what was counted to tests/counted.json: for those rungs whose
 entry there is not of their present source, or lacks a counter, unless --rung names them. Exit status: 0, or 1 if a
 prediction is not what was counted.
+
 """
 import argparse
 import concurrent.futures

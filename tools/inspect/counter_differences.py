@@ -1,8 +1,9 @@
-"""Where the microscope's counts of rungs are not a profiler's, and why: benchmarks/counters/differences.json.
+"""Differences between the microscope's counts of rungs and a profiler's, with causes:
+benchmarks/counters/differences.json.
 
-Of each counter of a rung that is not within TOLERANCE, the file has both numbers, their ratio, and a cause of CAUSES.
-compare_counters.py writes the numbers; the cause is a person's, who has looked at the kernel and at what nvcc makes of
-it, and `because` says what was seen.
+For each counter of a rung that is not within TOLERANCE, the file has both numbers, their ratio, and a cause from
+CAUSES. compare_counters.py writes the numbers; a person determines the cause from the kernel and nvcc's output, and
+`because` describes the observation.
 """
 import json
 import pathlib
@@ -27,7 +28,7 @@ CAUSES = {
                        " microbenchmarks follow; their requests and sectors agree",
     "turns of wide loads": "of loads of 16 bytes the profiler reckons with other turns than groups of 8 lanes, by a rule that"
                            " the microbenchmarks do not show",
-    "factors beside registers": "of `wgmma` whose first factor is in registers, the profiler reckons with half the turns for"
+    "factors beside registers": "of `wgmma` with operand A in registers, the profiler reckons with half the turns for"
                                 " the second, by a rule that no microbenchmark shows",
     "not found": "looked for, and not found",
 }

@@ -122,7 +122,7 @@ def agrees(number, value):
         return False
     digits = NUMBER.match(number).group(1)
     slack = fractions.Fraction(1, 2 * 10 ** len(digits)) if digits else 0
-    # What is counted is kept with six digits behind the point.
+    # Counts are kept with six decimal places.
     return abs(fractions.Fraction(number) - fractions.Fraction(value)) <= slack + fractions.Fraction(1, 10 ** 6)
 
 
@@ -241,7 +241,7 @@ def volume(extents):
 
 
 def rounded(value):
-    """A whole number, or one with six digits behind the point."""
+    """An integer, or a number with six decimal places."""
     if value is None:
         return None
     return int(value) if value == int(value) else round(float(value), 6)

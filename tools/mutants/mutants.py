@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Small changes made by a program in every rung: does that rung's tests find them?
+"""Makes small changes in rungs and tests whether the rungs' tests detect them.
 
     mutants.py [options] BUILD      (./ladder check mutants; BUILD is build/cpu, with everything built)
 
@@ -19,6 +19,7 @@ The sample is drawn by a seed, from all rungs and from all operators evenly. Res
 BUILD/mutants/results.jsonl, and a later run goes on from there: what was caught stays so while the rung's
 code is the same, what survived while the tests are, too. Exit status 1: some mutant survived; 2: the tool
 cannot tell, since an unchanged rung does not pass, for example.
+
 """
 import argparse
 import fnmatch

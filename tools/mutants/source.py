@@ -38,7 +38,7 @@ class Source:
         self.fixed = self._left_alone()
 
     def _brackets(self):
-        """The index of each opening bracket's closing one, and the other way round."""
+        """The index of each opening bracket's closing one, and vice versa."""
         match, open_ones = {}, []
         for i, token in enumerate(self.tokens):
             if token.kind != "sign":

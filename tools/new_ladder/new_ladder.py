@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the skeleton of a new ladder: all files that it needs, to be changed.
+"""Writes the skeleton of a new ladder: all files that it needs, for editing.
 
     new_ladder.py NAME      (./ladder new-ladder ...)
 
-The skeleton copies numbers. It has a rung in C++ and its first CUDA version, a reference that judges them, a problem with
-one size, and tests; so it builds and is right from the first minute on. Its files are those of skeleton/, with the
-ladder's name; and the tables of each program get a row. `./ladder check files` fails until nothing in it says TODO.
+The skeleton copies numbers. It has a C++ rung and its first CUDA version, a reference, a problem with one size, and
+tests; so it builds and is correct from the beginning. Its files are those of skeleton/, with the ladder's name; and
+the tables of each program get a row. `./ladder check files` fails until no file contains TODO.
+
 """
 import argparse
 import pathlib

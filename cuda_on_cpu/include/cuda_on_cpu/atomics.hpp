@@ -1,6 +1,6 @@
 /// @file
-/// @brief Atomic functions: real atomics of the CPU, relaxed as CUDA's are. All return the old
-/// value.
+/// @brief Atomic functions, implemented by relaxed atomics of the CPU, like CUDA's. All return the
+/// old value.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,8 @@
 namespace cuda_on_cpu {
 namespace detail {
 
-/// Stands around each atomic: one event for a tool that watches, however the CPU does it.
+/// Encloses each atomic, so that a watching tool counts one event for it, whatever instructions the
+/// CPU uses.
 #if defined(CUDA_ON_CPU_INSPECT)
 extern "C" void cuda_on_cpu_atomic_begins(const void* address, std::size_t bytes);
 extern "C" void cuda_on_cpu_atomic_ended();
@@ -47,7 +48,7 @@ concept AtomicOrdered = AtomicInteger<T> || std::is_same_v<T, long long>;
 
 }  // namespace detail
 
-// The operand is not deduced: atomicAdd(&u, 1) converts 1 as CUDA's overloads do.
+// The operand is not deduced: atomicAdd(&u, 1) converts 1 like CUDA's overloads.
 
 template <detail::AtomicNumber T>
 T atomicAdd(T* address, std::type_identity_t<T> value) {
@@ -110,7 +111,7 @@ inline unsigned atomicDec(unsigned* address, unsigned limit) {
       address, [=](unsigned old) { return old == 0 || old > limit ? limit : old - 1; });
 }
 
-// The scopes are the same here.
+// The scopes are equivalent in the emulator.
 template <class T>
 T atomicAdd_block(T* address, std::type_identity_t<T> value) {
   return atomicAdd(address, value);

@@ -1,8 +1,9 @@
 /// @file
-/// @brief What a kernel sees: its indices, barriers, warp functions, fences, dynamic shared memory.
+/// @brief The built-ins of a kernel: indices, barriers, warp functions, fences, dynamic shared
+/// memory.
 ///
-/// Each barrier and warp function takes the place it is called from as a hidden last argument, so
-/// that a report can name source lines.
+/// Each barrier and warp function takes its call site as a hidden last argument, so that reports
+/// can name source lines.
 #pragma once
 
 #include <bit>
@@ -15,15 +16,15 @@
 
 namespace cuda_on_cpu {
 
-/// threadIdx and its like: readable like a uint3, but not assignable.
+/// threadIdx and similar variables: readable like a uint3, but not assignable.
 struct BuiltinIndex {
   const unsigned x = 0, y = 0, z = 0;
   constexpr operator uint3() const { return {x, y, z}; }
   constexpr operator dim3() const { return {x, y, z}; }
 };
 
-// constinit spares each access the check for a dynamic initializer, initial-exec a call in shared
-// objects.
+// constinit avoids the check for a dynamic initializer at each access; initial-exec avoids a call
+// in shared objects.
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local BuiltinIndex threadIdx;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local BuiltinIndex blockIdx;
 [[gnu::tls_model("initial-exec")]] extern constinit thread_local BuiltinIndex blockDim;
@@ -39,11 +40,10 @@ using Site = std::source_location;
 
 enum class BarrierKind : std::uint8_t { sync, count, all, any };
 
-/// Waits for all threads of the block; the result is the reduction of `predicate` that `kind` asks
-/// for.
+/// Waits for all threads of the block and returns the reduction of `predicate` selected by `kind`.
 int block_barrier(BarrierKind kind, bool predicate, const Site& site);
 
-/// Warp functions that can meet one another.
+/// The warp functions at which lanes meet.
 enum class WarpFunction : std::uint8_t {
   sync,
   shuffle,
@@ -63,11 +63,11 @@ enum class WarpFunction : std::uint8_t {
 
 constexpr unsigned kFullWarp = 0xffffffffu;
 
-/// What the lanes that met in a warp function brought along.
+/// The operands of the lanes that met in a warp function.
 struct WarpValues {
   std::uint64_t value[32];
   unsigned lanes;    ///< that took part
-  unsigned readers;  ///< that have not read yet
+  unsigned readers;  ///< lanes that have not yet read them
 };
 
 /// Waits for the lanes in `mask` that have not exited; they must call the same function with the
@@ -85,11 +85,12 @@ class WarpMeeting {
   WarpMeeting& operator=(const WarpMeeting&) = delete;
 
   unsigned lanes() const { return values_.lanes; }
-  /// Whether the calling lane leaves first. Then all others are still where they met.
+  /// Whether the calling lane is the first to leave. All other lanes are then still suspended in
+  /// the meeting.
   bool is_first() const {
     return values_.readers == static_cast<unsigned>(std::popcount(values_.lanes));
   }
-  /// What `lane` brought; all bits set (a NaN, for floats) if it took no part.
+  /// The operand of `lane`; all bits set (a NaN, for floats) if it did not take part.
   std::uint64_t of(unsigned lane) const {
     return values_.lanes >> lane & 1u ? values_.value[lane] : ~std::uint64_t{0};
   }
@@ -127,9 +128,10 @@ unsigned lane();
 void grid_barrier(const Site& site);
 bool grid_is_cooperative();
 
-/// Lets other threads and blocks run.
+/// Yields to other threads and blocks.
 void yield_thread(const Site& site);
-/// Says that a thread no longer waits for others, which is progress where all seem to wait.
+/// Reports that a thread no longer waits for other blocks, which counts as progress for the
+/// deadlock detection.
 void note_wait_ended();
 
 template <class T>
@@ -138,7 +140,7 @@ T shuffle(unsigned mask, T value, unsigned source, const Site& site) {
   return from_bits<T>(meeting.of(source));
 }
 
-/// Folds what the lanes brought, in the order of the lanes.
+/// Reduces the operands of the lanes, in lane order.
 template <class T, class Fold>
 T reduce(unsigned mask, T value, Fold fold, const Site& site) {
   static_assert(std::is_integral_v<T>, "__reduce_*_sync takes integers");
@@ -178,7 +180,7 @@ inline void __syncwarp(unsigned mask = detail::kFullWarp,
   const detail::WarpMeeting meeting(detail::WarpFunction::sync, mask, 0, site);
 }
 
-/// The value of `source` counted from the start of this lane's segment of `width` lanes.
+/// The value of the lane `source`, counted from the start of this lane's segment of `width` lanes.
 template <class T>
 T __shfl_sync(unsigned mask, T value, int source, int width = warpSize,
               detail::Site site = detail::Site::current()) {
@@ -186,14 +188,15 @@ T __shfl_sync(unsigned mask, T value, int source, int width = warpSize,
   const unsigned offset = static_cast<unsigned>(source) & static_cast<unsigned>(width - 1);
   return detail::shuffle(mask, value, segment + offset, site);
 }
-/// The value of the lane `delta` below, or this lane's own where the segment begins.
+/// The value of the lane `delta` below, or the calling lane's own value at the start of the
+/// segment.
 template <class T>
 T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
                  detail::Site site = detail::Site::current()) {
   const unsigned offset = detail::lane() & static_cast<unsigned>(width - 1);
   return detail::shuffle(mask, value, detail::lane() - (delta <= offset ? delta : 0), site);
 }
-/// The value of the lane `delta` above, or this lane's own where the segment ends.
+/// The value of the lane `delta` above, or the calling lane's own value at the end of the segment.
 template <class T>
 T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
                    detail::Site site = detail::Site::current()) {
@@ -201,7 +204,7 @@ T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = warpSize,
   const bool inside = delta < static_cast<unsigned>(width) - offset;
   return detail::shuffle(mask, value, detail::lane() + (inside ? delta : 0), site);
 }
-/// The value of lane `this ^ lane_mask`; segments above this lane's own are out of reach.
+/// The value of lane `this ^ lane_mask`; lanes of higher segments cannot be read.
 template <class T>
 T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width = warpSize,
                   detail::Site site = detail::Site::current()) {
@@ -222,7 +225,8 @@ inline int __any_sync(unsigned mask, int predicate, detail::Site site = detail::
 inline int __all_sync(unsigned mask, int predicate, detail::Site site = detail::Site::current()) {
   return __ballot_sync(mask, !predicate, site) == 0;
 }
-/// The calling lane alone: threads run one after another here, and CUDA promises no more.
+/// The mask of the calling lane only: emulated threads run one after another, and CUDA guarantees
+/// no more.
 inline unsigned __activemask() { return 1u << detail::lane(); }
 
 template <class T>
@@ -274,8 +278,8 @@ inline unsigned __reduce_xor_sync(unsigned mask, unsigned value,
 
 // --- Waiting for other blocks, fences, traps, clocks
 
-/// Waits until `predicate()` holds, letting the other threads and blocks run: how a block waits for
-/// another. All blocks waiting for good is reported as a deadlock.
+/// Waits until `predicate()` holds and lets the other threads and blocks run meanwhile: the means
+/// for a block to wait for another. If all blocks wait forever, a deadlock is reported.
 template <class Predicate>
 void wait_until(Predicate predicate, detail::Site site = detail::Site::current()) {
   if (predicate()) return;
@@ -296,7 +300,7 @@ inline void __threadfence_system() { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 /// Ends the kernel with cudaErrorLaunchFailure.
 [[noreturn]] void __trap(detail::Site site = detail::Site::current());
 
-/// Ticks of the host's clock: they order events, and say nothing about any GPU.
+/// Ticks of the host's clock: they order events, but are no measure of GPU time.
 long long clock64();
 inline int clock() { return static_cast<int>(clock64()); }
 

@@ -1,5 +1,5 @@
 /// @file
-/// @brief What a test or a program can set and ask about the CPU's "device". Brings in no CUDA
+/// @brief Settings and queries of the emulated device for tests. This header declares no CUDA
 /// names.
 #pragma once
 
@@ -15,48 +15,50 @@ namespace cuda_on_cpu::control {
 enum class ThreadOrder {
   forward,   ///< thread 0, 1, 2, ...
   reverse,   ///< the last thread first
-  shuffled,  ///< a new permutation, drawn from the seed, in each barrier interval of each block
+  shuffled,  ///< a random permutation, drawn from the seed, for each barrier interval of each block
 };
 
 /// Sets the order for later launches.
 void set_thread_order(ThreadOrder order, std::uint64_t seed = 0);
 
-/// Number of OS threads that run blocks. Default: CUDA_ON_CPU_THREADS in the environment, else all
-/// cores.
+/// The number of OS threads that run blocks. Default: the environment variable CUDA_ON_CPU_THREADS,
+/// otherwise the number of cores.
 void set_worker_threads(unsigned count);
-/// How many there are.
+/// The number of these OS threads.
 unsigned worker_threads();
 
-/// Whether device and shared memory start as NaN bytes (the default) or as zeros.
+/// Whether device and shared memory are initialised with NaN bytes (the default) or with zeros.
 void set_nan_fill(bool on);
 
-/// Bytes that cudaMalloc can give in all. Default: physical memory.
+/// The total number of bytes that cudaMalloc can allocate. Default: the physical memory.
 void set_memory_limit(std::size_t bytes);
 
-/// How long all blocks may wait for one another before that is called a deadlock. Default: two
-/// seconds.
+/// The time for which all blocks may wait for one another before a deadlock is reported. Default:
+/// two seconds.
 void set_deadlock_timeout(std::chrono::milliseconds timeout);
 
-/// Full sentences about the last error: what, in which kernel, block and thread, at which lines.
-/// Empty if there was none.
+/// A description of the last error in sentences: the error, the kernel, the block and thread, and
+/// the source lines. Empty if there was none.
 std::string last_report();
 
-/// Back to the defaults: order, fill, limit, timeout; forgets the errors and the last report.
-/// Allocations, the number of worker threads and the device (device_models.hpp) stay.
+/// Restores the defaults of order, fill, limit and timeout, and clears the errors and the last
+/// report. Allocations, the number of worker threads and the device model (device_models.hpp) are
+/// kept.
 void reset();
 
-/// A device allocation that is alive.
+/// A live device allocation.
 struct Allocation {
-  const void* address;   ///< as cudaMalloc gave it
-  std::size_t bytes;     ///< as cudaMalloc was asked for
+  const void* address;   ///< the pointer that cudaMalloc returned
+  std::size_t bytes;     ///< the size that was requested
   std::uint64_t number;  ///< counted from 1 in the order of allocation
 };
-/// The device allocations that are alive, oldest first: at the end of a program, its leaks.
+/// The live device allocations, oldest first. At the end of a program these are its leaks.
 std::vector<Allocation> live_allocations();
 
-/// While one is alive, device memory stays open between calls, and host code that touches it is not
-/// caught. For code that makes many calls in a row and dereferences nothing: to open and close all
-/// memory takes system calls, around every copy and allocation.
+/// While an object exists, device memory stays accessible between calls, and accesses by host code
+/// are not detected. It is intended for code that makes many calls in a row without dereferencing
+/// device pointers: opening and closing all memory takes system calls around every copy and
+/// allocation.
 class KeepMemoryOpen {
  public:
   KeepMemoryOpen();
@@ -65,9 +67,9 @@ class KeepMemoryOpen {
   KeepMemoryOpen& operator=(const KeepMemoryOpen&) = delete;
 };
 
-/// While one is alive, this host thread may not use the default stream: launches, asynchronous
-/// copies and fills without a stream of their own, and those that wait, fail with
-/// cudaErrorInvalidResourceHandle. For tests of code that should work in any stream.
+/// While an object exists, this host thread must not use the default stream: launches, asynchronous
+/// copies and fills without a stream of their own, and waits for the default stream, fail with
+/// cudaErrorInvalidResourceHandle. It is intended for tests of code that must work in any stream.
 class ForbidDefaultStream {
  public:
   ForbidDefaultStream();
@@ -79,21 +81,21 @@ class ForbidDefaultStream {
   bool before_;
 };
 
-/// What launches have cost since the start or the last reset_statistics().
+/// Counts of all launches since the start or the last reset_statistics().
 struct Statistics {
-  std::uint64_t launches;  ///< kernels launched
-  std::uint64_t blocks;    ///< blocks run
-  std::uint64_t threads;   ///< threads run
-  std::uint64_t
-      fiber_switches;  ///< resumptions of a fiber: 0 an interval for threads that never suspend
+  std::uint64_t launches;        ///< kernels launched
+  std::uint64_t blocks;          ///< blocks run
+  std::uint64_t threads;         ///< threads run
+  std::uint64_t fiber_switches;  ///< resumptions of a fiber: 0 per barrier interval for threads
+                                 ///< that never suspend
 };
-/// What has been counted so far.
+/// The current counts.
 Statistics statistics();
-/// Counts from zero again.
+/// Resets the counts to zero.
 void reset_statistics();
 
-/// The exit status of a process that was ended for a memory access that cannot go on: host code
-/// that touches device memory, or a kernel that touches memory that is not mapped.
+/// The exit status of a process that was ended after an illegal memory access: host code that
+/// dereferences a device pointer, or a kernel that accesses unmapped memory.
 inline constexpr int kMemoryFaultExit = 86;
 
 }  // namespace cuda_on_cpu::control

@@ -11,16 +11,17 @@ enum cudaError : int {
 };
 using cudaError_t = cudaError;
 
-/// "cudaErrorInvalidValue" for cudaErrorInvalidValue; "unrecognized error code" for no error of
-/// CUDA's.
+/// "cudaErrorInvalidValue" for cudaErrorInvalidValue; "unrecognized error code" for a value that is
+/// not an error of CUDA.
 const char* cudaGetErrorName(cudaError_t error);
-/// "invalid argument" for cudaErrorInvalidValue; "unrecognized error code" for no error of CUDA's.
+/// "invalid argument" for cudaErrorInvalidValue; "unrecognized error code" for a value that is not
+/// an error of CUDA.
 const char* cudaGetErrorString(cudaError_t error);
-/// The last error of this host thread, which is forgotten by being asked for.
+/// Returns and clears the last error of this host thread.
 ///
-/// A kernel's error can be forgotten here too: in CUDA it would stay until the process ends.
+/// A kernel's error can be cleared, too; in CUDA it would persist until the process ends.
 cudaError_t cudaGetLastError();
-/// The last error of this host thread, kept.
+/// Returns the last error of this host thread without clearing it.
 cudaError_t cudaPeekAtLastError();
 
 }  // namespace cuda_on_cpu

@@ -1,7 +1,7 @@
 /// @file
-/// @brief For tools that watch a kernel's loads and stores (the microscope, hooks of
-/// -fsanitize=thread): who is running, what memory is this, what happens beside the kernel's own
-/// loads and stores? Brings in no CUDA names.
+/// @brief Interface for tools that watch a kernel's loads and stores (the microscope, hooks of
+/// -fsanitize=thread): the running thread, the kind of memory at an address, and events beside the
+/// kernel's own loads and stores. This header declares no CUDA names.
 #pragma once
 
 #include <cstddef>
@@ -20,38 +20,38 @@ struct ThreadPosition {
   unsigned lane() const { return thread % 32; }  ///< its lane in the warp
 };
 
-/// Whether a kernel's code runs on the calling OS thread; if so, `position` says which thread's.
+/// Whether kernel code runs on the calling OS thread; if so, `position` identifies the CUDA thread.
 bool in_kernel(ThreadPosition* position);
 
-/// Bytes of stack that threads of kernels have used, at most, in blocks that the calling OS thread
-/// ran, in whole pages; 0 if it ran none. On a GPU, arrays on it would be local memory, which is
-/// set aside for every thread that can be resident.
+/// The most bytes of stack that CUDA threads have used in blocks of the calling OS thread, in whole
+/// pages; 0 if it ran none. On a GPU, arrays on the stack would be local memory, which is allocated
+/// for every resident thread.
 std::size_t deepest_stack();
 
-/// The kinds of memory that an address can be.
+/// The kinds of memory.
 enum class MemorySpace { host, device, dynamic_shared, static_shared };
 
-/// What an address is. `base` and `bytes` describe the allocation, block buffer or file range
+/// The memory at an address. `base` and `bytes` describe the allocation, block buffer or file range
 /// around it; both are 0 for host memory, which includes `__constant__` variables and the threads'
-/// own locals.
+/// local variables.
 struct MemoryPlace {
   MemorySpace space;  ///< the kind
-  const void* base;   ///< where it begins
-  std::size_t bytes;  ///< how long it is
+  const void* base;   ///< start address
+  std::size_t bytes;  ///< size in bytes
 };
 
-/// Looks `address` up as the calling OS thread sees it.
+/// Classifies `address` as seen from the calling OS thread.
 MemoryPlace find_memory(const void* address);
 
-/// What an instruction does with memory.
+/// The memory operation of an instruction.
 enum class Operation : std::uint8_t {
   load,
   store,
   atomic,
-  async,  ///< a copy that goes on while the thread does, until somebody waits for it
+  async,  ///< a copy that proceeds asynchronously until a thread waits for it
 };
 
-/// A launch that was not refused.
+/// A launch that was accepted.
 struct LaunchShape {
   std::string kernel;        ///< its demangled name, without parameters
   unsigned grid[3];          ///< blocks along x, y, z
@@ -59,72 +59,74 @@ struct LaunchShape {
   std::size_t shared_bytes;  ///< dynamic shared memory of a block
 };
 
-/// Who is told what happens on the device. Calls come from the OS thread that does it; of a block,
-/// from one. A kernel's own loads and stores are not told: the compiler's instrumentation does
-/// that. Every function has an empty body here.
+/// Receives the events of the device. Calls come from the OS thread that executes the event; the
+/// events of a block come from one OS thread. A kernel's own loads and stores are not reported here
+/// but by the compiler's instrumentation. The default implementations are empty.
 class Watcher {
  public:
   virtual ~Watcher();
 
-  /// Its first block has not begun.
+  /// No block has started yet.
   virtual void launch_begins(const LaunchShape& launch);
-  /// All its blocks have ended, or it has failed.
+  /// All blocks have ended, or the launch has failed.
   virtual void launch_ended();
-  /// @param shared its dynamic shared memory
+  /// A block starts. @param shared its dynamic shared memory
   virtual void block_begins(std::uint64_t block, unsigned threads, const MemoryPlace& shared);
-  /// The block that has just begun on the calling OS thread is one of a cluster; those of others of
-  /// it begin before any thread of it runs. They take turns, and what one does may order or touch
-  /// what belongs to another.
+  /// The block that has just started on the calling OS thread belongs to a cluster; the other
+  /// blocks of the cluster start before any thread of it runs. The blocks run alternately, and an
+  /// operation of one may order or access the data of another.
   virtual void block_joins(const void* cluster, unsigned rank, unsigned blocks);
-  /// The calling OS thread has run a block to its end.
+  /// The calling OS thread has completed a block.
   virtual void block_ended();
 
-  // --- What orders the accesses of a block's threads
+  // --- Events that order the accesses of a block's threads
 
-  /// All threads of the block were at a barrier, and go on.
+  /// All threads of the block have reached a barrier and continue.
   virtual void barrier_passed();
-  /// These lanes of a warp have met in a warp function, and go on.
+  /// These lanes of a warp have met in a warp function and continue.
   virtual void lanes_met(unsigned warp, unsigned lanes);
   /// The calling thread arrives at an object (an mbarrier, a named barrier), or issues a copy that
-  /// will.
+  /// will arrive there.
   virtual void released(const void* object);
-  /// A thread has waited for such an object and goes on: one of the calling OS thread's block, or
-  /// of another block of its cluster. @param rank of the block in its cluster, or 0
+  /// A thread has waited for such an object and continues: a thread of the calling OS thread's
+  /// block, or of another block of its cluster. @param rank of the block in its cluster, or 0
   virtual void acquired(const void* object, unsigned rank, unsigned thread);
-  /// All blocks of the launch were at the grid's barrier; told once a block.
+  /// All blocks of the launch have reached the grid's barrier; reported once per block.
   virtual void grid_barrier_passed();
 
   // --- Memory
 
-  /// An instruction of the calling thread, which a function of this library stands for.
+  /// A memory operation of the calling thread that a function of this library performs.
   virtual void touched(Operation operation, const void* address, std::size_t bytes,
                        const std::source_location& where);
-  /// The calling thread issues an asynchronous copy; its destination is not to be read before it
-  /// has landed. @param bytes written @param from null if the source is told by read_by_unit()
-  /// @param read bytes that are read of it; zeros take the place of the others
+  /// The calling thread issues an asynchronous copy; its destination must not be read before the
+  /// copy has completed. @param bytes written @param from null if the source is reported by
+  /// read_by_unit()
+  /// @param read bytes of the source that are read; the remaining ones are zeros
   virtual void copy_issued(const void* to, std::size_t bytes, const void* from, std::size_t read,
                            const std::source_location& where);
-  /// The copy that was just issued also goes there, in another block of the cluster.
+  /// The copy that was just issued also writes there, in another block of the cluster.
   virtual void copy_shared(const void* to, std::size_t bytes, const std::source_location& where);
   /// TMA or a tensor core reads memory for the calling thread.
-  /// @param goes_on until unit_read_ended()
+  /// @param goes_on whether the read lasts until unit_read_ended()
   virtual void read_by_unit(const void* from, std::size_t bytes, const std::source_location& where,
                             bool goes_on);
-  /// A tensor core was given factors in shared memory, so many bytes: told beside read_by_unit().
+  /// A tensor core was given operands in shared memory of this size; reported in addition to
+  /// read_by_unit().
   virtual void factors_given(std::size_t bytes);
-  /// Somebody has waited for what reads here.
+  /// A thread has waited for the unit that reads this memory.
   virtual void unit_read_ended(const void* from, std::size_t bytes);
-  /// Somebody has waited for an asynchronous copy to here.
+  /// A thread has waited for an asynchronous copy to this memory.
   virtual void copy_landed(const void* to, std::size_t bytes);
-  /// Fresh device memory.
+  /// New device memory.
   virtual void allocated(const void* memory, std::size_t bytes);
-  /// What began here is gone.
+  /// The allocation that starts here was freed.
   virtual void freed(const void* memory);
-  /// A copy or a fill that the host has asked for.
+  /// A copy or a fill requested by the host.
   virtual void host_wrote(const void* memory, std::size_t bytes);
 };
 
-/// Who is told from now on; null: nobody, as at the start. Not while a kernel runs.
+/// Sets the watcher; null (the default) disables it. Must not be called while a kernel runs.
 void set_watcher(Watcher* watcher);
 
 }  // namespace cuda_on_cpu::inspect

@@ -1,5 +1,5 @@
 /// @file
-/// @brief Launching a kernel, and asking about one.
+/// @brief Launching a kernel, and querying its attributes.
 #pragma once
 
 #include <cuda_on_cpu/runtime_types.hpp>
@@ -10,14 +10,14 @@
 namespace cuda_on_cpu {
 namespace detail {
 
-/// A kernel with its arguments, the types erased: `call(arguments)` is one thread's run of it.
+/// A kernel with its arguments, type-erased: `call(arguments)` executes one thread.
 struct BoundKernel {
   const void* function;
   void (*call)(const void* arguments);
   const void* arguments;
 };
 
-/// Checks the configuration as CUDA does, runs the whole grid, checks the guard bands.
+/// Checks the configuration like CUDA, runs the whole grid, and checks the guard bands.
 cudaError_t launch(const cudaLaunchConfig_t& config, const BoundKernel& kernel);
 
 cudaError_t set_function_attribute(const void* function, cudaFuncAttribute attribute, int value);
@@ -40,7 +40,7 @@ cudaError_t launch_with(const cudaLaunchConfig_t& config, void (*kernel)(Params.
 }  // namespace detail
 
 /// Runs `kernel(args...)` in every thread of the grid. Arguments are converted to the parameters'
-/// types and copied once, at the launch; every thread then has its own copy.
+/// types and copied once per launch; every thread then has its own copy.
 template <class... Params, class... Args>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Params...),
                                Args&&... args) {
@@ -62,7 +62,7 @@ cudaError_t cudaLaunchKernel(void (*kernel)(Params...), dim3 grid, dim3 block, v
   }(std::index_sequence_for<Params...>{});
 }
 
-/// As cudaLaunchKernel, with the whole grid resident at once.
+/// Like cudaLaunchKernel, with the whole grid resident at once.
 template <class... Params>
 cudaError_t cudaLaunchCooperativeKernel(void (*kernel)(Params...), dim3 grid, dim3 block,
                                         void** args, std::size_t shared_bytes = 0,
@@ -85,7 +85,7 @@ template <class... Params>
 cudaError_t cudaFuncSetCacheConfig(void (*)(Params...), cudaFuncCache) {
   return cudaSuccess;
 }
-/// Registers and local memory are not known here and read 0.
+/// The numbers of registers and bytes of local memory are unknown and read as 0.
 inline cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
   return detail::get_function_attributes(attributes, kernel);
 }
@@ -94,8 +94,8 @@ cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, void (*kernel)
   return cudaFuncGetAttributes(attributes, reinterpret_cast<const void*>(kernel));
 }
 
-/// Blocks that fit an SM of the model device by threads and dynamic shared memory (registers and
-/// static shared memory are not known here).
+/// Blocks that fit on an SM of the model device by threads and dynamic shared memory (registers and
+/// static shared memory are unknown).
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const void* kernel,
                                                           int block_threads,
                                                           std::size_t shared_bytes);

@@ -1,9 +1,8 @@
 /// @file
-/// @brief Mathematical functions that CUDA has beside those of <cmath>, and its intrinsics.
+/// @brief CUDA's mathematical functions beyond <cmath>, and its intrinsics.
 ///
-/// An intrinsic with a rounding suffix (_rn) is exact to the bit; the approximate ones (__expf,
-/// rsqrtf,
-/// __fdividef) are computed with full precision here.
+/// Intrinsics with a rounding suffix (_rn) are exact to the bit; the approximate ones (__expf,
+/// rsqrtf, __fdividef) are computed with full precision.
 #pragma once
 
 #include <bit>
@@ -23,7 +22,8 @@ concept Arithmetic = std::is_arithmetic_v<A> && std::is_arithmetic_v<B>;
 
 }  // namespace detail
 
-/// min and max of mixed arithmetic types; for floats a NaN loses, as in CUDA.
+/// min and max of mixed arithmetic types; if one operand is a NaN, the other is returned, as in
+/// CUDA.
 template <class A, class B>
   requires detail::Arithmetic<A, B>
 constexpr detail::Common<A, B> min(A a, B b) {
@@ -124,7 +124,7 @@ constexpr int __float2int_rz(float x) { return static_cast<int>(x); }
 inline int __float2int_rd(float x) { return static_cast<int>(std::floor(x)); }
 inline int __float2int_ru(float x) { return static_cast<int>(std::ceil(x)); }
 
-// --- Loads and stores with a cache hint, which is not taken
+// --- Loads and stores with a cache hint, which is ignored
 
 template <class T>
 T __ldg(const T* address) {
@@ -149,7 +149,7 @@ void __stcg(T* address, T value) {
 
 }  // namespace cuda_on_cpu
 
-// glibc declares functions with these names for itself, so only macros can take them over.
+// glibc declares functions with these names, so only macros can replace them.
 #define __expf(x) (::std::exp(float{x}))
 #define __exp10f(x) (::std::pow(10.0f, float{x}))
 #define __logf(x) (::std::log(float{x}))

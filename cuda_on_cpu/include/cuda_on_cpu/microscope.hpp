@@ -1,10 +1,10 @@
 /// @file
-/// @brief The microscope: every load and store of unmodified kernels, counted and checked.
+/// @brief The microscope: counts and checks every load and store of unmodified kernels.
 ///
-/// Kernels are compiled once more, with the compiler's instrumentation
-/// (cuda_on_cpu_add_kernels(... INSPECT)), and linked with the library cuda_on_cpu_microscope.
-/// While a Microscope is alive, it sees what they do. Its numbers are those of the kernel as it is
-/// written: what a compiler hoists or spills, and what caches hold, it does not know.
+/// The kernels are compiled a second time with the compiler's instrumentation
+/// (cuda_on_cpu_add_kernels(... INSPECT)) and linked with the library cuda_on_cpu_microscope. A
+/// Microscope object observes them during its lifetime. Its counts are those of the kernel's
+/// source: it does not model hoisting and spilling by a compiler, or hits in caches.
 #pragma once
 
 #include <array>
@@ -19,32 +19,33 @@
 
 namespace cuda_on_cpu::microscope {
 
-/// Where an access goes. A thread's own variables are not looked at: on a GPU they are registers,
-/// or local memory where the compiler runs out of them.
+/// The memory space of an access. A thread's local variables are not observed: on a GPU they are
+/// registers, or local memory when registers are spilled.
 enum class Space : std::uint8_t { global, shared, constant };
 using inspect::Operation;
 
-/// As in reports: "global", "shared", "constant".
+/// The names in reports: "global", "shared", "constant".
 const char* name_of(Space space);
 /// "load", "store", "atomic", "async".
 const char* name_of(Operation operation);
 
-/// Sums over requests. A request is what the lanes of a warp that execute an instruction together
-/// ask of memory.
+/// Sums over requests. A request is one memory instruction that the lanes of a warp execute
+/// together.
 struct Counts {
   std::uint64_t requests = 0;
-  std::uint64_t lanes = 0;          ///< active ones
-  std::uint64_t bytes = 0;          ///< asked for, by all lanes
-  std::uint64_t sectors = 0;        ///< distinct sectors of 32 bytes (global memory)
-  std::uint64_t sectors_ideal = 0;  ///< as many as the distinct bytes would fill
-  /// Turns that the banks need (shared memory): 32 banks of 4 bytes, each of which gives one word a
-  /// turn. Of 8 bytes a lane, 16 active lanes are served at a time; of 16 bytes, 8.
+  std::uint64_t lanes = 0;          ///< active lanes
+  std::uint64_t bytes = 0;          ///< requested bytes of all lanes
+  std::uint64_t sectors = 0;        ///< distinct 32-byte sectors (global memory)
+  std::uint64_t sectors_ideal = 0;  ///< the fewest sectors that the distinct bytes would occupy
+  /// Wavefronts of shared memory: there are 32 banks of 4 bytes, each of which serves one word per
+  /// wavefront. With 8 bytes per lane, 16 active lanes are served per wavefront; with 16 bytes, 8.
   std::uint64_t wavefronts = 0;
   std::uint64_t excess = 0;      ///< wavefronts beyond those without bank conflicts
-  std::uint64_t contention = 0;  ///< of atomics: the most lanes of a request at one address, summed
-  /// Of shared memory, what is left if neighbours are joined as a compiler does
-  /// (join_neighbours()), and its wavefronts. They stand beside the first of the accesses that were
-  /// joined.
+  std::uint64_t contention = 0;  ///< atomics: the largest number of lanes at one address in a
+                                 ///< request, summed
+  /// Shared memory: requests and wavefronts that remain if adjacent accesses are merged as by a
+  /// compiler (join_neighbours()). They are counted at the line of the first of the merged
+  /// accesses.
   std::uint64_t joined_requests = 0;
   std::uint64_t joined_wavefronts = 0;
   std::uint64_t joined_excess = 0;
@@ -52,23 +53,23 @@ struct Counts {
   Counts& operator+=(const Counts& other);
 };
 
-/// One request: where its lanes go.
+/// One request: the addresses of its lanes.
 struct Sample {
   std::uint64_t block;
   unsigned warp;
   std::uint32_t lanes;                 ///< a mask
-  std::array<std::uint64_t, 32> byte;  ///< of each lane: into the array, if it is known
-  std::uint64_t array_begins;          ///< its address's remainder by 128
+  std::array<std::uint64_t, 32> byte;  ///< of each lane: offset in the array, if it is known
+  std::uint64_t array_begins;          ///< the address modulo 128
 };
 
-/// One line of a kernel's source and what it does with one array.
+/// One line of a kernel's source and its accesses to one array.
 struct Line {
-  std::string file;  ///< as the compiler was given it
+  std::string file;  ///< path as given to the compiler
   unsigned line;
   std::string function;
   Space space;
   Operation operation;
-  unsigned width;     ///< bytes a lane
+  unsigned width;     ///< bytes per lane
   std::string array;  ///< empty: unknown
   Counts counts;
   std::vector<Sample> samples;  ///< the first requests
@@ -82,13 +83,13 @@ struct Kernel {
   unsigned block[3];
   std::size_t shared_bytes;  ///< dynamic
   std::uint64_t blocks_run;
-  std::uint64_t blocks_counted;  ///< those that the counts are of
-  std::uint64_t barriers;        ///< that a block's threads have passed, times the block's warps
-  std::uint64_t grid_barriers;   ///< that its blocks have passed, each of them counted
-  std::uint64_t factor_bytes;    ///< that tensor cores read of shared memory by themselves (wgmma)
-  std::vector<Line> lines;       ///< by file, line, space, operation, array
+  std::uint64_t blocks_counted;  ///< the blocks that were counted
+  std::uint64_t barriers;        ///< barriers of a block's threads times the block's warps
+  std::uint64_t grid_barriers;   ///< barriers of clusters, counted once per block
+  std::uint64_t factor_bytes;    ///< bytes of shared memory that tensor cores read directly (wgmma)
+  std::vector<Line> lines;       ///< sorted by file, line, space, operation, array
 
-  /// What counts are multiplied by to stand for all blocks.
+  /// The factor by which the counts are multiplied to represent all blocks.
   double blocks_per_counted() const {
     return blocks_counted == 0
                ? 0
@@ -100,26 +101,26 @@ struct Kernel {
 struct TracedRequest {
   unsigned interval;  ///< barriers that the block had passed
   unsigned warp;
-  std::size_t line;                    ///< in its kernel's `lines`
+  std::size_t line;                    ///< index in its kernel's `lines`
   std::uint32_t lanes;                 ///< a mask
-  std::array<std::uint64_t, 32> byte;  ///< of each lane: into the array, if it is known
+  std::array<std::uint64_t, 32> byte;  ///< of each lane: offset in the array, if it is known
 };
 
 /// Asynchronous copies that a block has waited for.
 struct TracedLanding {
-  unsigned interval;  ///< barriers that the block had passed when it had waited
+  unsigned interval;  ///< barriers that the block had passed when the wait ended
   std::string array;  ///< of shared memory
   std::uint64_t byte;
   std::size_t bytes;
 };
 
-/// All that one block did.
+/// All requests of one block.
 struct TracedBlock {
-  std::size_t kernel;                   ///< in the report
-  std::uint64_t launch;                 ///< among all launches, from 1 on
+  std::size_t kernel;                   ///< index in the report
+  std::uint64_t launch;                 ///< number among all launches, from 1 on
   std::uint64_t block;                  ///< linear index
-  unsigned intervals;                   ///< between its barriers: one more than it has passed
-  std::vector<TracedRequest> requests;  ///< by interval, then by warp, then as the warp made them
+  unsigned intervals;                   ///< barrier intervals: one more than the barriers passed
+  std::vector<TracedRequest> requests;  ///< by interval, then by warp, then in the warp's order
   std::vector<TracedLanding> landings;
 };
 
@@ -131,22 +132,23 @@ struct Place {
   unsigned thread;      ///< linear index in its block
 };
 
-/// Two threads at one place, one of them writing, and nothing that orders them.
+/// Two accesses by different threads to one location, at least one of them a write, without an
+/// order between them.
 struct Race {
   enum class Kind : std::uint8_t { raw, war, waw };  ///< read after write, and so on
   Kind kind;
-  bool is_error;  ///< else a note: the same value is written, or an atomic may order them
+  bool is_error;  ///< otherwise a note: the same value is written, or an atomic may order them
   Space space;
   std::string array;
   std::uint64_t element;  ///< index, in elements of the array or of the access
   Place first, second;
-  std::string why;  ///< of a note, or of an asynchronous copy; else empty
+  std::string why;  ///< reason of a note, or an asynchronous copy; otherwise empty
 };
 
 /// "RAW", "WAR" or "WAW".
 const char* name_of(Race::Kind kind);
 
-/// A read of memory that nobody wrote.
+/// A read of memory that was never written.
 struct Unwritten {
   Place place;
   Space space;
@@ -154,42 +156,43 @@ struct Unwritten {
   std::uint64_t element;
 };
 
-/// What was seen.
+/// The result of an observation.
 struct Report {
   std::vector<Kernel> kernels;      ///< in the order of their first launch
-  std::vector<TracedBlock> traces;  ///< if asked for: of each block that was counted
-  std::vector<Race> races;          ///< the first of each pair of lines and array
+  std::vector<TracedBlock> traces;  ///< if requested: one per counted block
+  std::vector<Race> races;          ///< the first race of each pair of lines and array
   std::vector<Unwritten> unwritten;
-  /// Lanes that loaded, by global array: by all blocks, as far as those that were counted tell.
+  /// Loading lanes by global array, extrapolated from the counted blocks to all blocks.
   std::map<std::string, double> loads;
-  std::map<std::string, std::uint64_t> footprint;  ///< distinct bytes touched, by global array
+  std::map<std::string, std::uint64_t> footprint;  ///< distinct bytes accessed, by global array
   std::uint64_t blocks_run = 0, blocks_counted = 0;
   std::uint64_t events = 0;  ///< loads, stores and atomics of single threads
-  bool overflowed = false;   ///< more events than `most_events`: counting ended there
+  bool overflowed = false;   ///< more than `most_events` events: counting stopped there
 };
 
-/// What to watch.
+/// The options of an observation.
 struct Options {
-  /// The shared library that holds the instrumented kernels, as it was opened, for its lines and
-  /// names. Empty: the program itself.
+  /// The shared library that contains the instrumented kernels, as it was opened, for source lines
+  /// and names. Empty: the program itself.
   std::string library = {};
-  /// What is done in functions that this file calls counts as done in the line that calls them.
-  /// Empty: each access is its own line's.
+  /// Accesses in functions that are called from this file are attributed to the calling line.
+  /// Empty: each access is attributed to its own line.
   std::string source = {};
-  /// As if they were parts of the library: lines of files whose paths contain one of these are
-  /// their callers'.
+  /// Further library code: accesses in files whose paths contain one of these strings are
+  /// attributed to their callers.
   std::vector<std::string> helpers = {};
-  std::uint64_t blocks_a_launch = 0;  ///< counted ones, spread evenly; 0: all
+  std::uint64_t blocks_a_launch = 0;  ///< number of counted blocks, evenly spread; 0: all
   std::uint64_t most_events = 20'000'000;
-  bool trace = false;  ///< keep each request of the blocks that are counted
-  /// How far it is: told when a launch begins, of so many blocks, and when one of them has ended.
+  bool trace = false;  ///< record each request of the counted blocks
+  /// Reports progress: called when a launch of this many blocks starts, and when one of its blocks
+  /// ends.
   std::function<void(const Kernel&, std::uint64_t)> launch_began = {};
   std::function<void()> block_ended = {};
 };
 
 class State;
 
-/// Watches from its construction to its end. One at a time.
+/// Observes kernels from construction to destruction. One object at a time.
 class Microscope {
  public:
   explicit Microscope(const Options& options);
@@ -197,10 +200,11 @@ class Microscope {
   Microscope(const Microscope&) = delete;
   Microscope& operator=(const Microscope&) = delete;
 
-  /// What the report calls these bytes of device memory, an array of such elements.
+  /// Names a range of device memory in the report, an array with elements of this size.
   void name_array(const void* memory, std::size_t bytes, std::size_t element_bytes,
                   const std::string& name);
-  /// What was seen so far. Asks the tools addr2line and readelf of binutils for lines and names.
+  /// The observations so far. Runs the tools addr2line and readelf of binutils to obtain lines and
+  /// names.
   Report report();
 
  private:

@@ -1,8 +1,8 @@
 /// @file
-/// @brief CUDA's qualifiers as C++: what has no meaning here expands to nothing.
+/// @brief CUDA's qualifiers as C++ macros: qualifiers without meaning in the emulator are empty.
 #pragma once
 
-/// Defined wherever these headers stand in for the CUDA toolkit's.
+/// Defined if these headers replace those of the CUDA toolkit.
 #define CUDA_ON_CPU 1
 
 #define __host__
@@ -16,6 +16,6 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __align__(n) __attribute__((aligned(n)))
 
-// Empty rather than __attribute__((noinline)): libstdc++ writes __attribute__((__noinline__)),
-// which stays well formed only if the macro expands to nothing.
+// Empty instead of __attribute__((noinline)): libstdc++ writes __attribute__((__noinline__)), which
+// remains valid only if the macro is empty.
 #define __noinline__

@@ -1,14 +1,15 @@
 /// @file
-/// @brief What asynchronous copies of kernels may read. Brings in no CUDA names.
+/// @brief The memory that asynchronous copies of kernels may read. This header declares no CUDA
+/// names.
 #pragma once
 
 #include <cstddef>
 
 namespace cuda_on_cpu::control {
 
-/// From now on, asynchronous copies of kernels may read only these bytes of the device allocation
-/// that holds them: for a test that keeps guard bands of its own in an allocation. For other
-/// addresses, this does nothing.
+/// Restricts asynchronous copies of kernels to these bytes of the device allocation that contains
+/// them: for a test that keeps guard bands of its own in an allocation. For other addresses, this
+/// has no effect.
 void set_readable(const void* first, std::size_t bytes);
 
 }  // namespace cuda_on_cpu::control

@@ -1,9 +1,9 @@
 /// @file
-/// @brief The host side of the runtime API. What CUDA documents is not repeated here: only what
-/// differs.
+/// @brief The host side of the runtime API. Only differences from CUDA's documentation are
+/// described.
 ///
-/// Work runs when it is submitted, before the submitting call returns: of all the schedules that
-/// streams allow, the plainest one.
+/// Work is executed when it is submitted, before the submitting call returns, which is one of the
+/// orders that streams allow.
 #pragma once
 
 #include <cuda_on_cpu/runtime_types.hpp>
@@ -26,7 +26,7 @@ cudaError_t cudaFreeHost(void* pointer);
 cudaError_t cudaMallocPitch(void** pointer, std::size_t* pitch, std::size_t width,
                             std::size_t height);
 
-/// Copies, after checking that `kind` is what the two pointers are.
+/// Copies after checking that `kind` matches the two pointers.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream = nullptr);
@@ -51,11 +51,12 @@ cudaError_t cudaSetDevice(int device);
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int device);
 cudaError_t cudaDeviceSynchronize();
-/// Frees all device memory and forgets errors and kernel attributes.
+/// Frees all device memory and clears errors and kernel attributes.
 cudaError_t cudaDeviceReset();
 cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaRuntimeGetVersion(int* version);
-/// Finds what <cuda.h> declares: cuTensorMapEncodeTiled and cuTensorMapEncodeIm2col.
+/// Returns the functions that <cuda.h> declares: cuTensorMapEncodeTiled and
+/// cuTensorMapEncodeIm2col.
 cudaError_t cudaGetDriverEntryPointByVersion(const char* symbol, void** function, unsigned version,
                                              unsigned long long flags,
                                              cudaDriverEntryPointQueryResult* result = nullptr);
@@ -76,12 +77,12 @@ cudaError_t cudaEventDestroy(cudaEvent_t event);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream = nullptr);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventQuery(cudaEvent_t event);
-/// Host time between two recorded events, which says nothing about any GPU.
+/// The host time between two recorded events, which is no measure of GPU time.
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t stop);
 
-/// No stream is ever capturing.
+/// Streams are never in capture mode.
 cudaError_t cudaStreamIsCapturing(cudaStream_t stream, cudaStreamCaptureStatus* status);
-/// Graphs are not supported: every function of theirs returns cudaErrorNotSupported.
+/// Graphs are not supported: every graph function returns cudaErrorNotSupported.
 cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* exec, cudaGraph_t graph,
@@ -100,7 +101,7 @@ cudaError_t copy_from_symbol(void* to, const void* symbol, std::size_t symbol_by
 
 }  // namespace detail
 
-// --- Forms that CUDA's headers too define as templates
+// --- Functions that are templates in CUDA's headers, too
 
 template <class T>
 cudaError_t cudaMalloc(T** pointer, std::size_t bytes) {

@@ -6,7 +6,8 @@
 #include <cuda_on_cpu/errors.hpp>
 #include <cuda_on_cpu/vector_types.hpp>
 
-struct CUstream_st;  // in no namespace, as in CUDA: who has no CUDA header can name it, too
+struct CUstream_st;  // in the global namespace, as in CUDA, so that code without a CUDA header can
+                     // name it
 
 namespace cuda_on_cpu {
 
@@ -63,7 +64,7 @@ enum cudaStreamCaptureStatus : int {
   cudaStreamCaptureStatusInvalidated = 2,
 };
 
-/// Flags and results of cudaGetDriverEntryPointByVersion, misspelt as in CUDA.
+/// Flags and results of cudaGetDriverEntryPointByVersion, spelt as in CUDA.
 inline constexpr unsigned long long cudaEnableDefault = 0x0;
 enum cudaDriverEntryPointQueryResult : int {
   cudaDriverEntryPointSuccess = 0,
@@ -129,7 +130,7 @@ struct cudaLaunchConfig_t {
   unsigned numAttrs;
 };
 
-/// The attributes of a device that this library can answer for.
+/// The device attributes that this library supports.
 enum cudaDeviceAttr : int {
   cudaDevAttrMaxThreadsPerBlock = 1,
   cudaDevAttrMaxBlockDimX = 2,

@@ -1,5 +1,5 @@
 /// @file
-/// @brief CUtensorMap, which describes an array in device memory to the tensor memory accelerator
+/// @brief CUtensorMap, which describes an array in device memory for the Tensor Memory Accelerator
 /// (TMA), with CUDA's names and values.
 #pragma once
 
@@ -68,11 +68,11 @@ enum CUtensorMapFloatOOBfill : int {
   CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
 };
 
-/// Describes boxes of an array of up to five dimensions, the innermost first.
+/// Describes boxes of an array with up to five dimensions, the innermost first.
 ///
-/// What CUDA forbids is CUDA_ERROR_INVALID_VALUE, and control::last_report() says what it was.
-/// Elements that are not 4 bytes and interleaved layouts
-/// are CUDA_ERROR_NOT_SUPPORTED here.
+/// Invalid arguments return CUDA_ERROR_INVALID_VALUE, and control::last_report() describes the
+/// error. Element sizes other than 2 and 4 bytes and interleaved layouts return
+/// CUDA_ERROR_NOT_SUPPORTED.
 CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
                                 void* address, const cuuint64_t* dims, const cuuint64_t* strides,
                                 const cuuint32_t* box, const cuuint32_t* element_strides,

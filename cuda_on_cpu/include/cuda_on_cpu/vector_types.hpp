@@ -4,8 +4,8 @@
 
 namespace cuda_on_cpu {
 
-// A compiler that instruments stores misses that of a function's result, `*p = make_float4(...)`.
-// With an assignment of its own, a vector's is one store of all its bytes.
+// A compiler's instrumentation misses the store of a function's result, `*p = make_float4(...)`.
+// With a user-defined assignment, the assignment of a vector is one store of all its bytes.
 #if defined(CUDA_ON_CPU_INSPECT)
 #define CUDA_ON_CPU_ASSIGNED(type)                                           \
   type& operator=(const type& other) {                                       \
@@ -33,8 +33,8 @@ namespace cuda_on_cpu {
   }
 // clang-format on
 
-// A pair is aligned to its size and so is a quadruple, up to 16 bytes: that is what makes one load
-// of it.
+// Pairs and quadruples are aligned to their size, up to 16 bytes, so that one load instruction
+// reads them.
 CUDA_ON_CPU_VECTORS(char, signed char, 2, 4)
 CUDA_ON_CPU_VECTORS(uchar, unsigned char, 2, 4)
 CUDA_ON_CPU_VECTORS(short, short, 4, 8)
@@ -51,7 +51,7 @@ CUDA_ON_CPU_VECTORS(double, double, 16, 16)
 #undef CUDA_ON_CPU_VECTORS
 #undef CUDA_ON_CPU_ASSIGNED
 
-/// Extent of a grid or a block; what is left out is 1.
+/// The extents of a grid or a block; omitted extents are 1.
 struct dim3 {
   unsigned x, y, z;
   constexpr dim3(unsigned vx = 1, unsigned vy = 1, unsigned vz = 1) : x(vx), y(vy), z(vz) {}

@@ -1,5 +1,5 @@
 /// @file
-/// @brief How far a launch is, and how long it may take. Brings in no CUDA names.
+/// @brief The progress and the time limit of a launch. This header declares no CUDA names.
 #pragma once
 
 #include <chrono>
@@ -7,27 +7,27 @@
 
 namespace cuda_on_cpu::control {
 
-/// While one is alive, a launch ends with cudaErrorLaunchTimeout if all launches since then would
-/// take longer than a limit: as by the watchdog of a GPU that drives a display. It looks whenever a
-/// block begins; by those that have begun before it, it estimates the time of the launch. One at a
-/// time.
+/// While an object exists, a launch ends with cudaErrorLaunchTimeout if all launches since its
+/// construction would exceed a time limit, like the watchdog of a GPU that drives a display. The
+/// time of the launch is estimated whenever a block starts, from the blocks that have started
+/// before. One object at a time.
 class Watchdog {
  public:
-  /// @param limit of all launches together
+  /// @param limit for all launches together
   explicit Watchdog(std::chrono::duration<double> limit);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  /// How long the launches would have taken, at least; 0 if it has ended none.
+  /// The estimated time of the launches; 0 if no launch was ended.
   std::chrono::duration<double> estimate() const;
 };
 
-/// How far a launch is.
+/// The progress of a launch.
 struct LaunchProgress {
-  std::uint64_t begun;   ///< Blocks that run, or have run.
-  std::uint64_t blocks;  ///< Of the grid; 0: no kernel runs.
+  std::uint64_t begun;   ///< Blocks that have started.
+  std::uint64_t blocks;  ///< Blocks of the grid; 0: no kernel runs.
 };
-/// Of the launch that runs now. Any thread may ask.
+/// The progress of the current launch. May be called from any thread.
 LaunchProgress launch_progress();
 
 }  // namespace cuda_on_cpu::control
