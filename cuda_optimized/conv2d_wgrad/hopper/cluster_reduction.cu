@@ -40,26 +40,12 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_bias.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_clusters.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_exchange.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
-
-/// Of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
-constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
-constexpr int kInFlight = 3;  ///< Products that a warpgroup leaves to the tensor cores meanwhile.
-
-/// The descriptor of what begins 16 * `units` bytes further.
-__device__ std::uint64_t further(std::uint64_t descriptor, int units) {
-  const auto low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(units);
-  return (descriptor >> 32 << 32) | low;
-}
 
 /// One part of a tile a block: a warp, the producer, brings bands of x and dy from `source`; three
 /// warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of a
@@ -128,24 +114,11 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   }
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
 
-  // What the last step reads behind the boxes: zeros of dy, and of x at least no NaN.
-  const int x_end = bands.images * bands.x_area() * bands.pixel_bytes;
-  const int dy_end = bands.x_bytes + bands.images * bands.area() * kDyBytes;
-  const int behind_x = (bands.x_bytes - x_end) / 16,
-            behind = behind_x + (bands.bytes - dy_end) / 16;
-  for (int i = thread; i < bands.stages * behind; i += kTapConsumers) {
-    const int at = i % behind;
-    char* const to = stages + i / behind * bands.bytes +
-                     (at < behind_x ? x_end + 16 * at : dy_end + 16 * (at - behind_x));
-    *reinterpret_cast<uint4*>(to) = {};
-  }
-  ptx::fence_proxy_async();                   // ordinary stores, which wgmma will read
-  ptx::named_barrier_sync(1, kTapConsumers);  // separates them from all products
+  zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
   float sums[kColumns / 2];
 #pragma unroll
   for (float& sum : sums) sum = 0.0f;
-  // All factors lie in the same 256 KB: descriptors differ in the low word, in units of 16 bytes.
   const std::uint64_t dy_at = ptx::wgmma_row_major_descriptor(stages + bands.x_bytes, 0);
   // The columns of the first tap; those of the next ones are a tap's pixels further on.
   const std::uint64_t x_at =
@@ -166,8 +139,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
       int x = begin_of_stage + x_row * kPixelX, dy = begin_of_stage, left = area;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
-        gemm::wgmma_across<kColumns, T>(sums, further(dy_at, dy),
-                                        further(left < kTapDepth ? x_of_two_at : x_at, x));
+        conv2d::wgmma_half<kColumns, T, true, true>(
+            sums, further(dy_at, dy), further(left < kTapDepth ? x_of_two_at : x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;
@@ -181,18 +154,13 @@ __global__ void __launch_bounds__(kTapThreads, 1)
       int dy = begin_of_stage + line * bands.columns * kPixelDy;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
-        gemm::wgmma_across<kColumns, T>(sums, further(dy_at, dy), further(x_at, x));
+        conv2d::wgmma_half<kColumns, T, true, true>(sums, further(dy_at, dy), further(x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;
       }
     }
-    // All but this band's last products are done: the stage before may be overwritten.
-    if (lines * steps >= kInFlight) {
-      ptx::wgmma_wait_group<kInFlight>();
-    } else {
-      ptx::wgmma_wait_group<1>();
-    }
+    wait_for_band_before(lines * steps);
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&barriers.empty[last_stage]);
     last_stage = stage;
     next_stage();
@@ -213,9 +181,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
 }
 
 /// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
-bool by_the_copy_engine(const Conv2dProblem& conv) {
-  return conv.N > 0 && conv2d::in_eights(conv.C / conv.groups) &&
-         conv2d::in_eights(conv.K / conv.groups);
+bool rows_for_tma(const Conv2dProblem& conv) {
+  return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -231,7 +198,7 @@ Declined supports(const Conv2dProblem& conv) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
-  for (const bool copied : {false, by_the_copy_engine(conv)}) {
+  for (const bool copied : {false, rows_for_tma(conv)}) {
     const ClusterPlan plan = cluster_plan(conv, copied);
     const TapParts parts = parts_of(conv, plan, BiasBlocks(conv, plan, copied));
     if (parts.db.parts > 1) floats = std::max(floats, parts.floats());
@@ -251,7 +218,7 @@ void launch_product(const Source& source, const TapWork& work, const T* dy) {
 void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    const bool copied = by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy);
+    const bool copied = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
     const ClusterPlan plan = cluster_plan(conv, copied);
     const BiasBlocks bias(conv, plan, copied);
     TapParts parts = parts_of(conv, plan, bias);
@@ -284,7 +251,7 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  const bool copied = by_the_copy_engine(conv);
+  const bool copied = rows_for_tma(conv);
   const ClusterPlan plan = cluster_plan(conv, copied);
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.channels, " channels",
               plan.bands.images > 1 ? ", images in a row"

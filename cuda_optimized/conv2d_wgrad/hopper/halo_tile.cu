@@ -37,28 +37,14 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_plan.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-constexpr int kTapConsumers = 128 * kTapAxis;     ///< Threads that multiply.
-constexpr int kTapThreads = kTapConsumers + 128;  ///< And a warpgroup that loads.
-/// Of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
-constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
-constexpr int kInFlight = 3;  ///< Products that a warpgroup leaves to the tensor cores meanwhile.
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
-
-/// The descriptor of what begins 16 * `units` bytes further.
-__device__ std::uint64_t further(std::uint64_t descriptor, int units) {
-  const auto low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(units);
-  return (descriptor >> 32 << 32) | low;
-}
 
 /// What there is to compute, and where it goes.
 struct TapWork {
@@ -128,19 +114,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const std::uint32_t two_ones = 0x10001u * rounded_to<T>(1.0f).bits;
   for (int i = thread; i < kOnesBytes / 4; i += kTapConsumers)
     reinterpret_cast<std::uint32_t*>(ones)[i] = two_ones;
-  // What the last step reads behind the boxes: zeros of dy, and of x at least no NaN.
-  const int x_end = bands.x_rows * bands.x_columns * bands.pixel_bytes;
-  const int dy_end = bands.x_bytes + bands.rows * bands.columns * kDyBytes;
-  const int behind_x = (bands.x_bytes - x_end) / 16,
-            behind = behind_x + (bands.bytes - dy_end) / 16;
-  for (int i = thread; i < bands.stages * behind; i += kTapConsumers) {
-    const int at = i % behind;
-    char* const to = stages + i / behind * bands.bytes +
-                     (at < behind_x ? x_end + 16 * at : dy_end + 16 * (at - behind_x));
-    *reinterpret_cast<uint4*>(to) = {};
-  }
-  ptx::fence_proxy_async();                   // ordinary stores, which wgmma will read
-  ptx::named_barrier_sync(1, kTapConsumers);  // separates them from all products
+  zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
   float sums[kColumns / 2], bias[kBiasColumns / 2];
 #pragma unroll
@@ -151,7 +125,6 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const int shares = work.tiles.c * kTapAxis, share = tile.share * kTapAxis + consumer;
   int turn = begin % shares;
   const bool has_bias = tile.r == 0 && tile.s == 0;
-  // All factors lie in the same 256 KB: descriptors differ in the low word, in units of 16 bytes.
   const std::uint64_t ones_at = ptx::wgmma_row_major_descriptor(ones, 0);
   const std::uint64_t dy_at = ptx::wgmma_row_major_descriptor(stages + bands.x_bytes, 0);
   // The columns of the first tap; those of the next ones are a tap's pixels further on.
@@ -180,19 +153,15 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     };
     ptx::mbarrier_wait(&full[stage], round);
     ptx::wgmma_fence();
-    for_each_step(
-        [&](std::uint64_t dy, std::uint64_t x) { gemm::wgmma_across<kColumns, T>(sums, dy, x); });
+    for_each_step([&](std::uint64_t dy, std::uint64_t x) {
+      conv2d::wgmma_half<kColumns, T, true, true>(sums, dy, x);
+    });
     if (adds_bias) {
       for_each_step([&](std::uint64_t dy, std::uint64_t) {
-        gemm::wgmma_across<kBiasColumns, T>(bias, dy, ones_at);
+        conv2d::wgmma_half<kBiasColumns, T, true, true>(bias, dy, ones_at);
       });
     }
-    // All but this band's last products are done: the stage before may be overwritten.
-    if (lines * steps >= kInFlight) {
-      ptx::wgmma_wait_group<kInFlight>();
-    } else {
-      ptx::wgmma_wait_group<1>();
-    }
+    wait_for_band_before(lines * steps);
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
     last_stage = stage;
     next_stage();
@@ -211,9 +180,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
 }
 
 /// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
-bool by_the_copy_engine(const Conv2dProblem& conv) {
-  return conv.N > 0 && conv2d::in_eights(conv.C / conv.groups) &&
-         conv2d::in_eights(conv.K / conv.groups);
+bool rows_for_tma(const Conv2dProblem& conv) {
+  return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -229,7 +197,7 @@ Declined supports(const Conv2dProblem& conv) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
-  for (const bool copied : {false, by_the_copy_engine(conv)})
+  for (const bool copied : {false, rows_for_tma(conv)})
     floats = std::max(floats, TapParts(conv, tap_plan(conv, copied)).floats());
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
@@ -246,7 +214,7 @@ void launch_product(const Source& source, const TapWork& work) {
 void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    const bool copied = by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy);
+    const bool copied = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
     const TapPlan plan = tap_plan(conv, copied);
     TapParts parts(conv, plan);
     parts.begin_at(context.workspace_as<float>(), arrays.dw);
@@ -272,11 +240,11 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  const TapPlan plan = tap_plan(conv, by_the_copy_engine(conv));
+  const TapPlan plan = tap_plan(conv, rows_for_tma(conv));
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.channels, " channels",
               plan.bands.folded ? ", folded" : ", strips",
               plan.splits > 1 ? ", parts" : ", whole sums",
-              by_the_copy_engine(conv) ? ", by TMA" : ", by a warp");
+              rows_for_tma(conv) ? ", by TMA" : ", by a warp");
 }
 
 }  // namespace

@@ -39,12 +39,8 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/half_plan.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/share_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/share_pieces.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -145,13 +141,14 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kHalfStep; k += kShareDepth) {
-      gemm::wgmma_across<kColumns, T>(sums, dy_at + at + k * kHalfColumns / 8,
-                                      x_at + at + k * kHalfColumns / 8);
+      conv2d::wgmma_half<kColumns, T, true, true>(sums, dy_at + at + k * kHalfColumns / 8,
+                                                  x_at + at + k * kHalfColumns / 8);
     }
     if (has_bias && turn == column) {
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += kShareDepth)
-        gemm::wgmma_across<kBiasColumns, T>(bias, dy_at + at + k * kHalfColumns / 8, ones_at);
+        conv2d::wgmma_half<kBiasColumns, T, true, true>(bias, dy_at + at + k * kHalfColumns / 8,
+                                                        ones_at);
     }
     if (++turn == shape.across) turn = 0;
     ptx::wgmma_commit_group();
@@ -181,9 +178,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 }
 
 /// Whether TMA can load the pieces, if the arrays begin at multiples of 16 bytes.
-bool by_the_copy_engine(const Conv2dProblem& conv) {
-  return conv.N > 0 && half_by_the_copy_engine(conv);
-}
+bool rows_for_tma(const Conv2dProblem& conv) { return conv.N > 0 && half_rows_for_tma(conv); }
 
 Declined supports(const Conv2dProblem& conv) {
   constexpr int kFewest = 8;  // channels, and filters, of one of several groups
@@ -224,7 +219,7 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
       }
     };
     const Windows windows = half_windows_of(conv);
-    if (by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy)) {
+    if (rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy)) {
       launch_with(copied_pieces<T>(conv, windows, x, dy));
     } else {
       launch_with(FetchedPieces<T>{{x, windows, conv.C / conv.groups}, dy});
@@ -238,7 +233,7 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.shape.down * kHalfColumns,
               " filters by ", plan.shape.columns() * kHalfColumns, " channels",
               plan.shares > 1 ? ", parts" : ", whole sums",
-              by_the_copy_engine(conv) ? ", by TMA" : ", by a warp");
+              rows_for_tma(conv) ? ", by TMA" : ", by a warp");
 }
 
 }  // namespace

@@ -38,14 +38,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/half_pieces.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/half_plan.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/sum_pixels.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/piece_operands.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -148,8 +141,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += 16) {
         // Descriptors count in units of 16 bytes: from pixel to pixel of both.
-        gemm::wgmma_across<Shape::N, T>(sums, a_at + k * kHalfColumns / 8,
-                                        b_at + k * kHalfColumns / 8);
+        conv2d::wgmma_half<Shape::N, T, true, true>(sums, a_at + k * kHalfColumns / 8,
+                                                    b_at + k * kHalfColumns / 8);
       }
       ptx::wgmma_commit_group();
       // All but this step's products are done: the stage before may be overwritten.
@@ -192,7 +185,7 @@ void launch_with(const Conv2dProblem& conv, int splits, const T* x, const T* dy,
   const Pieces pieces(conv);
   const WgmmaWork work = half_work_of<Shape>(conv, splits);
   const WeightSums<Shape> result = {dw, weights_of(conv), filters, pieces};
-  if (half_by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy)) {
+  if (half_rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy)) {
     launch_product<Shape, T>(im2col_pieces<Shape>(windows, pieces, x, dy), work, result);
   } else if constexpr (std::is_same_v<Shape, Narrow>) {
     launch_product<Shape, T>(
@@ -234,7 +227,7 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   return with_half_shape(conv, [&]<class Shape>(Shape) {
     return text(dtype_name(conv.dtype, conv.precision), ", ", Shape::N, " filters, ",
                 half_splits_of<Shape>(conv) > 1 ? "parts" : "whole sums",
-                half_by_the_copy_engine(conv) ? ", by TMA" : ", by a warp");
+                half_rows_for_tma(conv) ? ", by TMA" : ", by a warp");
   });
 }
 

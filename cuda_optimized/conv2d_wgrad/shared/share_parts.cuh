@@ -9,7 +9,6 @@
 
 #include "core/cuda/early_launch.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/share_plan.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

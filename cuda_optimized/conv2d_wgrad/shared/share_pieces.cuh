@@ -87,12 +87,8 @@ CopiedPieces copied_pieces(const Conv2dProblem& conv, const Windows& windows, co
 /// The same by a warp, word by word, for what TMA cannot take.
 template <class T>
 struct FetchedPieces {
-  /// So many pixels at a time.
-  struct Step {
-    static constexpr int M = kHalfStep;  ///< of a step
-  };
   static constexpr bool kWholeWarp = true;  ///< each lane brings one of a step's words
-  conv2d::GatheredPixels<Step, T> x;        ///< with the windows
+  conv2d::GatheredPixels<kHalfStep, T> x;   ///< with the windows
   const T* dy;                              ///< [pixels][K]
 
   /// Pixels of a step.
@@ -117,9 +113,7 @@ struct FetchedPieces {
       x.load(tiles.pieces.at(tile.piece + i), first, tile.group,
              reinterpret_cast<std::uint32_t*>(x_to + i * kPieceBytes));
     }
-    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-    __syncwarp();              // separates all lanes' stores from the arrival
-    if (lane == 0) ptx::mbarrier_arrive(full);
+    conv2d::arrive_after_stores(full);
   }
 };
 

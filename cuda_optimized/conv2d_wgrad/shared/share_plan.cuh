@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "core/cuda/device_attribute.hpp"
-#include "cuda_optimized/conv2d_wgrad/shared/half_pieces.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

@@ -18,7 +18,8 @@
 #include <algorithm>
 
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
@@ -29,6 +30,10 @@ inline constexpr int kTapDepth = 16;                         ///< Pixels that on
 inline constexpr int kDyBytes = 2 * kTapFilters;             ///< Of a pixel of dy in a stage.
 inline constexpr int kOnesBytes = kTapDepth * kDyBytes;  ///< A factor of ones, before the stages.
 inline constexpr int kMaxTapStages = 8;                  ///< In the ring in shared memory.
+inline constexpr int kTapConsumers = 128 * kTapAxis;     ///< Threads that multiply.
+inline constexpr int kTapThreads = kTapConsumers + 128;  ///< And a warpgroup that loads.
+/// Registers of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
+inline constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
 
 /// 64 filters by 64 or 32 channels of a group by 3 x 3 taps; the last ones may be partly empty.
 struct TapTile {

@@ -141,9 +141,6 @@ struct BiasBlocks {
   }
 };
 
-/// Those that multiply, and a warpgroup: of its warps one loads, the others add up dy.
-inline constexpr int kTapThreads = kTapConsumers + 32 * (1 + kBiasWarps);
-
 /// What there is to compute, and where it goes.
 struct TapWork {
   TapTiles tiles;          ///< of dw

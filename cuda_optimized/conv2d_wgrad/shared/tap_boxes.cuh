@@ -5,7 +5,7 @@
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/half.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
+#include "cuda_optimized/conv2d/shared/wgmma/window_operands.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_bands.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
@@ -91,9 +91,7 @@ struct GatheredBoxes {
                        std::uint64_t* full) const {
     x.load(band.n, origin.h + band.p, origin.w + band.q, origin.x_channel, x_to);
     dy.load(band.n, band.p, band.q, origin.dy_channel, dy_to);
-    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-    __syncwarp();              // separates all lanes' stores from the arrival
-    if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(full);
+    conv2d::arrive_after_stores(full);
   }
 };
 
@@ -103,6 +101,41 @@ GatheredBoxes<T> gathered_boxes(const Conv2dProblem& conv, const Bands& bands, c
                                 const T* dy) {
   return {.x = {x, conv.H, conv.W, conv.C, bands.x_rows, bands.x_columns},
           .dy = {dy, conv.P, conv.Q, conv.K, bands.rows, bands.columns}};
+}
+
+/// Zeros behind the boxes of all stages, where the last step of a band reads: of dy, and of x at
+/// least no NaN. By the consumers, with a barrier at the end.
+__device__ inline void zero_behind_boxes(const Bands& bands, char* stages) {
+  const int x_end = bands.images * bands.x_area() * bands.pixel_bytes;
+  const int dy_end = bands.x_bytes + bands.images * bands.area() * kDyBytes;
+  const int behind_x = (bands.x_bytes - x_end) / 16,
+            behind = behind_x + (bands.bytes - dy_end) / 16;
+  for (int i = static_cast<int>(threadIdx.x); i < bands.stages * behind; i += kTapConsumers) {
+    const int at = i % behind;
+    char* const to = stages + i / behind * bands.bytes +
+                     (at < behind_x ? x_end + 16 * at : dy_end + 16 * (at - behind_x));
+    *reinterpret_cast<uint4*>(to) = {};
+  }
+  ptx::fence_proxy_async();                   // ordinary stores, which wgmma will read
+  ptx::named_barrier_sync(1, kTapConsumers);  // separates them from all products
+}
+
+/// The descriptor of what begins 16 * `units` bytes further. All operands lie in the same 256 KB:
+/// descriptors differ in the low word.
+__device__ inline std::uint64_t further(std::uint64_t descriptor, int units) {
+  const auto low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(units);
+  return (descriptor >> 32 << 32) | low;
+}
+
+/// Waits until all products but the last ones of a band of `products` are done: the stage before it
+/// may be overwritten.
+__device__ inline void wait_for_band_before(int products) {
+  constexpr int kInFlight = 3;  // products that a warpgroup leaves to the tensor cores meanwhile
+  if (products >= kInFlight) {
+    ptx::wgmma_wait_group<kInFlight>();
+  } else {
+    ptx::wgmma_wait_group<1>();
+  }
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

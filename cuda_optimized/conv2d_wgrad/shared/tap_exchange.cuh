@@ -8,7 +8,6 @@
 
 #include "core/cuda/cluster.hpp"
 #include "core/cuda/ptx.hpp"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_clusters.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_parts.cuh"
 #include "cuda_optimized/gemm/shared/half_types.cuh"
 

@@ -1,47 +1,16 @@
-/// @file half_pieces.cuh
-/// @brief The weight gradient in 16 bits as a product of x and dy for wgmma, both as they lie: what
-/// there is to compute, and sources, as in ../conv2d/window_sources.cuh.
-///
-/// The product's rows are *pieces*: 64 channels of a group at one tap. Its columns are the group's
-/// filters, its sums run over all pixels of y. A step is 64 pixels.
+/// @file piece_operands.cuh
+/// @brief How the producer warp of implicit_gemm/warp_specialized.cu loads a step's pieces of x and
+/// dy, by TMA or element by element; and the bias gradient, the sums of dy's columns.
 #pragma once
 
+#include "core/cuda/launch.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/window_sources.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "core/half.hpp"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
-
-using conv2d::Chunk;
-using conv2d::Windows;
-using gemm::kHalfColumns;
-using gemm::kHalfStep;
-using gemm::kPieceBytes;
-
-/// The pieces of a group.
-struct Pieces {
-  int S,        ///< taps in a row of the filter
-      per_tap,  ///< pieces of a tap: the last may have fewer than 64 channels
-      count;    ///< of all taps
-  int group_c,  ///< channels of a group
-      taps;     ///< R * S
-
-  /// Of a convolution's filters.
-  explicit Pieces(const Conv2dProblem& conv)
-      : S(conv.S), per_tap(ceil_div(conv.C / conv.groups, kHalfColumns)),
-        count(conv.R * conv.S * per_tap), group_c(conv.C / conv.groups), taps(conv.R * conv.S) {}
-  /// A piece's tap and first channel, in words. Behind the last piece, that one again.
-  HOST_DEVICE Chunk at(int piece) const {
-    const int there = piece < count ? piece : count - 1, tap = there / per_tap;
-    return {tap / S, tap % S, there % per_tap * (kHalfColumns / 2)};
-  }
-  /// Where the gradient of a piece's first channel lies in that of a filter, [R][S][group_c].
-  HOST_DEVICE std::int64_t offset(int piece) const {
-    return std::int64_t{piece / per_tap} * group_c + piece % per_tap * kHalfColumns;
-  }
-};
 
 /// x and dy through TMA.
 template <class Shape>
@@ -112,12 +81,8 @@ Im2colPieces<Shape> im2col_pieces(const Windows& windows, const Pieces& pieces, 
 /// The same by a warp, word by word, for what TMA cannot take.
 template <class Shape, class T>
 struct GatheredPieces {
-  /// So many pixels at a time.
-  struct Step {
-    static constexpr int M = kHalfStep;  ///< of a step
-  };
   static constexpr bool kWholeWarp = true;  ///< each lane brings one of a step's words
-  conv2d::GatheredPixels<Step, T> x;        ///< with the windows
+  conv2d::GatheredPixels<kHalfStep, T> x;   ///< with the windows
   const T* dy;                              ///< [pixels][K]
   conv2d::FilterTiles<Shape> filters;       ///< of the tiles' columns
   Pieces pieces;                            ///< of a group
@@ -155,12 +120,57 @@ struct GatheredPieces {
                                      : 0;
       }
     }
-    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-    __syncwarp();              // separates all lanes' stores from the arrival
-    if (lane == 0) ptx::mbarrier_arrive(full);
+    conv2d::arrive_after_stores(full);
   }
   /// To the next step.
   __device__ void advance(Cursor& cursor) const { cursor.pixel += kHalfStep; }
 };
+
+inline constexpr int kSumColumns = 32, kSumRows = 16;  ///< Threads of a block: filters by pixels.
+inline constexpr int kMostSlices = 64;                 ///< Of all pixels.
+
+/// Slices of the pixels: a thread adds up eight at least.
+inline int slices_of(const Conv2dProblem& conv) {
+  const std::int64_t pixels = std::int64_t{conv.N} * conv.P * conv.Q;
+  return static_cast<int>(
+      std::clamp<std::int64_t>(pixels / (8 * kSumRows), 1, std::int64_t{kMostSlices}));
+}
+
+/// Floats of the slices' sums.
+inline std::int64_t sum_pixels_floats(const Conv2dProblem& conv) {
+  return std::int64_t{slices_of(conv)} * conv.K;
+}
+
+/// parts [slices][K] of the sums of dy [pixels][K]. Grid (ceil(K / 32), slices), block (32, 16).
+template <class T>
+__global__ void conv2d_wgrad_sum_pixels(const T* dy, std::int64_t pixels, int K, float* parts) {
+  __shared__ float sums[kSumRows][kSumColumns];
+  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
+  const int k = static_cast<int>(blockIdx.x) * kSumColumns + tx;
+  float sum = 0.0f;
+  if (k < K) {
+#pragma unroll 8
+    for (std::int64_t pixel = std::int64_t{blockIdx.y} * kSumRows + ty; pixel < pixels;
+         pixel += std::int64_t{gridDim.y} * kSumRows) {
+      sum += to_float(dy[pixel * K + k]);
+    }
+  }
+  sums[ty][tx] = sum;
+  __syncthreads();  // separates these stores from the loads below
+  if (ty > 0 || k >= K) return;
+  for (int row = 1; row < kSumRows; ++row) sum += sums[row][tx];
+  parts[std::int64_t{blockIdx.y} * K + k] = sum;
+}
+
+/// Launches the sums of the slices, and their sum. @param parts of sum_pixels_floats()
+template <class T>
+void launch_sum_pixels(const Conv2dProblem& conv, const T* dy, float* parts, float* db) {
+  const int slices = slices_of(conv);
+  launch(conv2d_wgrad_sum_pixels<T>,
+         {dim3(blocks_for(conv.K, kSumColumns), static_cast<unsigned>(slices)),
+          dim3(kSumColumns, kSumRows)},
+         dy, std::int64_t{conv.N} * conv.P * conv.Q, conv.K, parts);
+  conv2d::launch_sum_splits(parts, slices, conv.K, nullptr, 1, 1, Activation::none, db);
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

@@ -1,15 +1,46 @@
-/// @file half_plan.cuh
-/// @brief Which tiles the weight gradient in 16 bits gets, and in how many parts its sums are
-/// computed.
+/// @file pieces.cuh
+/// @brief The weight gradient in half precision as a GEMM of x and dy for wgmma, both read
+/// transposed: what there is to compute, and the plan.
+///
+/// The rows of the GEMM are *pieces*: 64 channels of a group at one tap. Its columns are the
+/// group's filters, its sums run over all pixels of y. A step is 64 pixels.
 #pragma once
 
 #include <cmath>
 
 #include "core/cuda/device_attribute.hpp"
-#include "cuda_optimized/conv2d_wgrad/shared/half_pieces.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/conv2d/shared/wgmma/window_operands.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
+
+using conv2d::Chunk;
+using conv2d::Windows;
+using gemm::kHalfColumns;
+using gemm::kHalfStep;
+using gemm::kPieceBytes;
+
+/// The pieces of a group.
+struct Pieces {
+  int S,        ///< taps in a row of the filter
+      per_tap,  ///< pieces of a tap: the last may have fewer than 64 channels
+      count;    ///< of all taps
+  int group_c,  ///< channels of a group
+      taps;     ///< R * S
+
+  /// Of a convolution's filters.
+  explicit Pieces(const Conv2dProblem& conv)
+      : S(conv.S), per_tap(ceil_div(conv.C / conv.groups, kHalfColumns)),
+        count(conv.R * conv.S * per_tap), group_c(conv.C / conv.groups), taps(conv.R * conv.S) {}
+  /// A piece's tap and first channel, in words. Behind the last piece, that one again.
+  HOST_DEVICE Chunk at(int piece) const {
+    const int there = piece < count ? piece : count - 1, tap = there / per_tap;
+    return {tap / S, tap % S, there % per_tap * (kHalfColumns / 2)};
+  }
+  /// Where the gradient of a piece's first channel lies in that of a filter, [R][S][group_c].
+  HOST_DEVICE std::int64_t offset(int piece) const {
+    return std::int64_t{piece / per_tap} * group_c + piece % per_tap * kHalfColumns;
+  }
+};
 
 /// @cond Doxygen looks for gemm among the classes.
 using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Few filters; two blocks an SM.
@@ -19,15 +50,15 @@ using Large = gemm::WgmmaShape<128, 256, 4, 1>;   ///< The fewest bytes for each
 
 /// The forward pass, with channels in words.
 inline Windows half_windows_of(const Conv2dProblem& conv) {
-  return conv2d::in_words(windows_of(conv2d::forward_product(conv), conv.layout));
+  return conv2d::forward_product_of(conv).windows;
 }
 
 /// Whether TMA can load the operands, if they begin at multiples of 16 bytes; it counts
 /// pixels by an int.
-inline bool half_by_the_copy_engine(const Conv2dProblem& conv) {
+inline bool half_rows_for_tma(const Conv2dProblem& conv) {
   const Windows windows = half_windows_of(conv);
-  return conv2d::in_eights(conv.C / conv.groups) && conv2d::in_eights(conv.K / conv.groups) &&
-         fits_the_copy_engine(windows) && windows.pixels() < INT32_MAX - kHalfStep;
+  return conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0 && fits_im2col(windows) &&
+         windows.pixels() < INT32_MAX - kHalfStep;
 }
 
 /// The product: tiles of two pieces by Shape::N filters, and steps of 64 pixels.
@@ -74,7 +105,7 @@ int half_splits_of(const Conv2dProblem& conv) {
 template <class Body>
 auto with_half_shape(const Conv2dProblem& conv, const Body& body) {
   const int filters = conv.K / conv.groups;
-  if (!half_by_the_copy_engine(conv) || filters <= Narrow::N) return body(Narrow{});
+  if (!half_rows_for_tma(conv) || filters <= Narrow::N) return body(Narrow{});
   if (filters <= Medium::N) return body(Medium{});
   return body(Large{});
 }
