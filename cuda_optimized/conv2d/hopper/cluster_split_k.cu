@@ -80,14 +80,14 @@ Declined why_no_pairs(const Windows& windows) {
 /// Sums on their way to the block that stores them, as the registers of those who multiplied hold
 /// them: [8 columns][thread of a warpgroup][4 sums].
 struct PairExchange {
-  float4* came;            ///< what the other block has sent, and at the same place there
+  float4* received;        ///< what the other block has sent, and at the same place there
   std::uint64_t* arrived;  ///< its barrier, which expects kPairBytes
 
-  /// Sends a warpgroup's sums of the half of the columns that it does not keep.
+  /// Sends a warpgroup's accumulators of the half of the columns that it does not keep.
   template <int kKept>
   __device__ void send(const float (&of)[kSharedColumns / 2]) const {
     constexpr int kSent = (1 - kKept) * kPairEights;
-    const unsigned to = ptx::mapa(came + threadIdx.x, 1 - kKept);
+    const unsigned to = ptx::mapa(received + threadIdx.x, 1 - kKept);
     const unsigned barrier = ptx::mapa(arrived, 1 - kKept);
 #pragma unroll
     for (int i = 0; i < kPairEights; ++i) {
@@ -103,7 +103,7 @@ struct PairExchange {
     ptx::mbarrier_wait(arrived, 0);
 #pragma unroll
     for (int i = 0; i < kPairEights; ++i) {
-      const float4 sent = came[i * kSumThreads + static_cast<int>(threadIdx.x)];
+      const float4 sent = received[i * kSumThreads + static_cast<int>(threadIdx.x)];
       const float* const four = of + 4 * (kKept * kPairEights + i);
       whole[4 * i] = four[0] + sent.x;
       whole[4 * i + 1] = four[1] + sent.y;
@@ -115,8 +115,8 @@ struct PairExchange {
 
 constexpr int kPairThreads = kSumThreads + 32;  ///< Of a block; one warp is the producer.
 
-/// Sums over windows: a warpgroup multiplies, and one warp, the producer, brings patches and taps.
-/// Patches: CopiedPatches or GatheredPatches, Taps likewise.
+/// Sums over windows: a warpgroup multiplies, and one warp, the producer, loads patches and taps.
+/// Patches: TmaPatches or GatheredPatches, Taps likewise.
 /// Grid: 2 work.items, in clusters of two; block kPairThreads; work.plan.shared_bytes().
 template <class T, class Patches, class Taps>
 __global__ void __launch_bounds__(kPairThreads, 1)
@@ -125,14 +125,14 @@ __global__ void __launch_bounds__(kPairThreads, 1)
                                   const __grid_constant__ PatchWork work,
                                   const __grid_constant__ PatchResult<T> result) {
   __shared__ PatchBarriers barriers;
-  __shared__ std::uint64_t sums_came;  // from the other block
+  __shared__ std::uint64_t sums_arrived;  // from the other block
   PatchStages<> stages(work, barriers);
-  const PairExchange exchange = {reinterpret_cast<float4*>(stages.behind), &sums_came};
+  const PairExchange exchange = {reinterpret_cast<float4*>(stages.behind), &sums_arrived};
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   if (thread == 0) {
-    ptx::mbarrier_init(&sums_came, 1);
+    ptx::mbarrier_init(&sums_arrived, 1);
     ptx::fence_mbarrier_init();
-    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes);
+    ptx::mbarrier_arrive_expect_tx(&sums_arrived, kPairBytes);
   }
   stages.prepare<kPairThreads>();
   ptx::barrier_cluster_arrive_relaxed();  // the other one will wait before it sends
@@ -150,19 +150,20 @@ __global__ void __launch_bounds__(kPairThreads, 1)
     if (lane == 0 || Taps::kWholeWarp) stages.load(patches, taps, tile, filters, first, last);
     return;
   }
-  float sums[kSharedColumns / 2];
+  float accumulators[kSharedColumns / 2];
 #pragma unroll
-  for (float& sum : sums) sum = 0.0f;
+  for (float& sum : accumulators) sum = 0.0f;
   stages.for_each_tap(tiles, first, last, [&](const char* weights, std::uint64_t columns) {
-    multiply_tap<Taps::kTransposed, kSharedColumns, T>(sums, weights, columns);
+    multiply_tap<Taps::kTransposed, kSharedColumns, T>(accumulators, weights, columns);
   });
-  ptx::wgmma_wait_group<0>();   // nobody waits for the last slots
+  ptx::wgmma_wait_group<0>();   // no one waits for the last slots
   ptx::barrier_cluster_wait();  // separates the other block's barrier's initialisation from its use
-  half == 0 ? exchange.send<0>(sums) : exchange.send<1>(sums);
+  half == 0 ? exchange.send<0>(accumulators) : exchange.send<1>(accumulators);
   float whole[kHalfTileColumns / 2];
-  half == 0 ? exchange.add<0>(sums, whole) : exchange.add<1>(sums, whole);
-  ptx::named_barrier_sync(1,
-                          kSumThreads);  // separates all products from the staging in their place
+  half == 0 ? exchange.add<0>(accumulators, whole) : exchange.add<1>(accumulators, whole);
+  ptx::named_barrier_sync(
+      1,
+      kSumThreads);  // separates all products from the staging buffer in their place
   T* const staging = reinterpret_cast<T*>(stages.patch_slots);
   result.template round<kHalfTileColumns>(filters, whole, staging);
   ptx::named_barrier_sync(1, kSumThreads);  // separates these stores from all reads

@@ -137,8 +137,8 @@ Declined why_no_strips(const Windows& windows) {
   return text(items, " tiles: at most ", INT32_MAX);
 }
 
-/// Sums over windows: one warp, the producer, brings patches and taps; the others, two warpgroups
-/// of consumers, multiply each patch by a block of filters each. Patches: CopiedPatches or
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
+/// of consumers, multiply each patch by a block of filters each. Patches: TmaPatches or
 /// GatheredPatches, Taps likewise.
 /// Grid: <= work.items; block gemm::kWgmmaThreads; work.wide.plan.shared_bytes().
 template <class T, class Patches, class Taps>
@@ -174,13 +174,13 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   T* const staging = reinterpret_cast<T*>(stages.behind + consumer * work.wide.plan.staging_bytes);
   for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x) {
     const FullTile tile = tile_of(item);
-    float sums[kFullColumns / 2];
+    float accumulators[kFullColumns / 2];
 #pragma unroll
-    for (float& sum : sums) sum = 0.0f;
+    for (float& sum : accumulators) sum = 0.0f;
     stages.for_each_tap(
         work.tiles.of(tile.is_narrow), 0, chunks,
         [&](const char* weights, std::uint64_t columns) {
-          multiply_tap<Taps::kTransposed, kFullColumns, T>(sums, weights, columns);
+          multiply_tap<Taps::kTransposed, kFullColumns, T>(accumulators, weights, columns);
         },
         consumer, tile.is_narrow ? windows.S : 1);
     stages.finish();
@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     if (filters.count <= 0) continue;
     (tile.is_narrow ? narrow_result : wide_result)
         .template store<kFullColumns>(work.tiles.of(tile.is_narrow), tile.at, filters, consumer,
-                                      sums, staging);
+                                      accumulators, staging);
   }
   wide_result.finish();  // waits for the stores by both
 }

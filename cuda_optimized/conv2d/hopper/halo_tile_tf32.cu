@@ -40,10 +40,10 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// Sums over windows: one warp, the producer, brings patches and taps; the others, two warpgroups
-/// of consumers, take turns at the tiles. kBlocks: of filters in a tile. Patches: CopiedPatches or
-/// GatheredPatches, Taps likewise.
-/// Grid: <= work.blocks(); block gemm::kWgmmaThreads; work.plan.shared_bytes().
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
+/// of consumers, take the tiles alternately. kBlocks: of filters in a tile. Patches: TmaPatches
+/// or GatheredPatches, Taps likewise. Grid: <= work.blocks(); block gemm::kWgmmaThreads;
+/// work.plan.shared_bytes().
 template <int kBlocks, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     conv2d_hopper_halo_tile_tf32(const __grid_constant__ Patches patches,
@@ -77,33 +77,33 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     return;
   }
 
-  int turn = 0;  // tiles of this block that came before
-  for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
-    if (turn % gemm::kConsumers != consumer) {
+  int before = 0;  // tiles of this block that came before
+  for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++before) {
+    if (before % gemm::kConsumers != consumer) {
       stages.skip();
       continue;
     }
-    float sums[kBlocks][kColumns / 2];
+    float accumulators[kBlocks][kColumns / 2];
 #pragma unroll
-    for (auto& block : sums) {
+    for (auto& block : accumulators) {
 #pragma unroll
       for (float& sum : block) sum = 0.0f;
     }
-    // Without it, a patch of the tile before, two rounds earlier, would look like this one's.
-    if (turn > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (turn - 1) / 2 & 1);
+    // Without it, a patch of the tile before, two phases earlier, would look like this one's.
+    if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
     stages.for_each_tap(plan.tiles, 0, chunks, [&](const char* weights, std::uint64_t columns) {
       const std::uint64_t rows = ptx::wgmma_descriptor(weights);
 #pragma unroll
       for (int k = 0; k < kWgmmaStep; k += 8) {
 #pragma unroll
         for (int i = 0; i < kBlocks; ++i)  // descriptors count in units of 16 bytes
-          ptx::wgmma_m64k8_tf32<kColumns>(sums[i], rows + i * (kTapBytes / 16) + k / 4,
+          ptx::wgmma_m64k8_tf32<kColumns>(accumulators[i], rows + i * (kTapBytes / 16) + k / 4,
                                           columns + k / 4, true);
       }
     });
     if (lane == 0) ptx::mbarrier_arrive(&multiplied[consumer]);
     stages.finish();
-    result.store<kColumns>(plan.tiles, tile_of(item), filters_of(item), sums);
+    result.store<kColumns>(plan.tiles, tile_of(item), filters_of(item), accumulators);
   }
 }
 

@@ -59,8 +59,8 @@ struct FilterRows {
   bool vectors;               ///< eight filters can be stored at once
 
   /// Stores a warpgroup's tile of sums [filter][pixel] by way of `staging` [kPixels][kFilters].
-  __device__ void store(const WgmmaItem& item, int consumer, const float (&sums)[kPixels / 2],
-                        T* staging) const {
+  __device__ void store(const WgmmaItem& item, int consumer,
+                        const float (&accumulators)[kPixels / 2], T* staging) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int k = filters.first(item.n);
     const int count = (filters.group(item.n) + 1) * filters.group_k - k;  // to the group's end
@@ -75,13 +75,13 @@ struct FilterRows {
       for (int odd = 0; odd < 2; ++odd)
         to[below][odd] = staging + gemm::swizzled_half(lane % 4 * 2 + odd, row);
     }
-    // All have stored what the staging held: it may be overwritten.
+    // All have stored what the staging buffer held: it may be overwritten.
     ptx::named_barrier_sync(1 + consumer, 128);
 #pragma unroll
     for (int i = 0; i < kPixels / 2; ++i) {
       const int below = i / 2 % 2, first = i / 4 * 8;  // of eight pixels, which lie in as many rows
       to[below][i % 2][first * kFilters] =
-          rounded_to<T>(activated(windows.activation, sums[i] + added[below]));
+          rounded_to<T>(activated(windows.activation, accumulators[i] + added[below]));
     }
     ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from the loads below
     const int column = thread % 8 * 8;
@@ -99,8 +99,8 @@ struct FilterRows {
   }
 };
 
-/// Sums over windows: one warp, the producer, brings the steps' pixels and filters from `operands`;
-/// the others, two warpgroups of consumers, take turns at the tiles. Operands: TmaOperands or
+/// Sums over windows: one warp, the producer, loads the steps' pixels and filters from `operands`;
+/// the others, two warpgroups of consumers, take the tiles alternately. Operands: TmaOperands or
 /// GatheredOperands. Grid: <= places.count; block gemm::kWgmmaThreads.
 template <class T, class Operands>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
@@ -127,27 +127,27 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   if (consumer == producer && lane != 0 && !Operands::kWholeWarp) return;
   T* const staging = reinterpret_cast<T*>(stages + kStages * Tile::kStageBytes +
                                           consumer % producer * kStagingBytes);
-  unsigned turn = 0;  // tiles of this block that came before
+  unsigned tiles = 0;  // tiles of this block that came before
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
     if (!gemm::item_at(work, places, index, &item)) continue;
-    const unsigned before = turn++;
+    const unsigned before = tiles++;
     const unsigned first = before * static_cast<unsigned>(work.steps);  // the tile's first position
     const bool mine = static_cast<int>(before % gemm::kConsumers) == consumer;
     if (consumer == producer) {
       auto cursor = operands.at(item);
       for (unsigned at = first; at != first + static_cast<unsigned>(work.steps); ++at) {
-        // Until the consumer has read what the stage held a round ago; at once in round 0.
+        // Until the consumer has read what the stage held before; at once in phase 0.
         ptx::mbarrier_wait(&empty[at % kStages], (at / kStages & 1) ^ 1);
         char* a = stages + at % kStages * Tile::kStageBytes;
         operands.load(cursor, a, a + Tile::kBytesA, &full[at % kStages]);
         operands.advance(cursor);
       }
     } else if (mine) {
-      float sums[kPixels / 2];
+      float accumulators[kPixels / 2];
 #pragma unroll
-      for (int j = 0; j < kPixels / 2; ++j) sums[j] = 0.0f;
-      // Without it, a stage of the tile before, two rounds earlier, would look like this one's.
+      for (int j = 0; j < kPixels / 2; ++j) accumulators[j] = 0.0f;
+      // Without it, a stage of the tile before, two phases earlier, would look like this one's.
       if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
       for (unsigned at = first; at != first + static_cast<unsigned>(work.steps); ++at) {
         ptx::mbarrier_wait(&full[at % kStages], at / kStages & 1);
@@ -158,7 +158,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
 #pragma unroll
         for (int k = 0; k < kHalfStep; k += 16) {
           // Descriptors count in units of 16 bytes.
-          wgmma_half<kPixels, T>(sums, rows + k / 8, columns + k / 8);
+          wgmma_half<kPixels, T>(accumulators, rows + k / 8, columns + k / 8);
         }
         ptx::wgmma_commit_group();
         // All but this step's products are done: the stage before may be overwritten.
@@ -170,7 +170,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
       if (lane == 0) {
         ptx::mbarrier_arrive(&empty[(first + static_cast<unsigned>(work.steps) - 1) % kStages]);
       }
-      result.store(item, consumer, sums, staging);
+      result.store(item, consumer, accumulators, staging);
     }
   }
 }

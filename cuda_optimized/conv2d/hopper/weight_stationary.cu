@@ -44,10 +44,10 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr unsigned kConsumers = gemm::kConsumers;  ///< Warpgroups that multiply.
-/// Sums over windows of one tap: one warp, the producer, brings patches, and weights once; the
-/// others, two warpgroups of consumers, take turns at the tiles of filters. Patches: CopiedPatches
-/// or GatheredPatches, Taps likewise.
-/// Grid: a multiple of the groups; block gemm::kWgmmaThreads; work.plan.shared_bytes().
+/// Sums over windows of one tap: one warp, the producer, loads patches, and weights once; the
+/// others, two warpgroups of consumers, take the tiles of filters alternately. Patches:
+/// TmaPatches or GatheredPatches, Taps likewise. Grid: a multiple of the groups; block
+/// gemm::kWgmmaThreads; work.plan.shared_bytes().
 template <class T, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     conv2d_hopper_weight_stationary(const __grid_constant__ Patches patches,
@@ -77,13 +77,13 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     turn = (turn + stages.tiles) % kConsumers;
     if (i >= stages.tiles) stages.release();
     for (; i < stages.tiles; i += kConsumers) {
-      float sums[kColumns / 2];
+      float accumulators[kColumns / 2];
 #pragma unroll
-      for (float& sum : sums) sum = 0.0f;
-      stages.multiply<T, Taps>(i, sums);
+      for (float& sum : accumulators) sum = 0.0f;
+      stages.multiply<T, Taps>(i, accumulators);
       if (i + kConsumers >= stages.tiles) stages.release();
-      result.template store<kColumns>(work.plan.tiles, tile, stages.filters_of(i), consumer, sums,
-                                      staging);
+      result.template store<kColumns>(work.plan.tiles, tile, stages.filters_of(i), consumer,
+                                      accumulators, staging);
     }
   }
   result.finish();

@@ -88,10 +88,10 @@ __device__ void store_zeros_between(const conv2d::PatchResult<T>& dx, unsigned w
 constexpr int kZeroWarps = 3;  ///< Beside the producer, in the fourth warpgroup's place.
 constexpr int kThreads = gemm::kWgmmaThreads + 32 * kZeroWarps;  ///< Of a block.
 
-/// Sums over windows: one warp, the producer, brings patches and taps; the others, two warpgroups
-/// of consumers, take turns at the tiles. Patches: CopiedPatches or GatheredPatches, Taps likewise.
-/// kZeroWarps more write zeros.
-/// Grid: <= work.blocks(); block kThreads; work.plan.shared_bytes().
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
+/// of consumers, take the tiles alternately. Patches: TmaPatches or GatheredPatches, Taps
+/// likewise. kZeroWarps more write zeros. Grid: <= work.blocks(); block kThreads;
+/// work.plan.shared_bytes().
 template <class T, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(kThreads, 1)
     conv2d_dgrad_hopper_strided_zeros(const __grid_constant__ Patches patches,
@@ -134,24 +134,24 @@ __global__ void __launch_bounds__(kThreads, 1)
   }
 
   T* const staging = reinterpret_cast<T*>(stages.behind + consumer * plan.staging_bytes);
-  int turn = 0;  // tiles of this block that came before
-  for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++turn) {
-    if (turn % gemm::kConsumers != consumer) {
+  int before = 0;  // tiles of this block that came before
+  for (unsigned item = blockIdx.x; item < work.items; item += gridDim.x, ++before) {
+    if (before % gemm::kConsumers != consumer) {
       stages.skip();
       continue;
     }
-    float sums[kColumns / 2];
+    float accumulators[kColumns / 2];
 #pragma unroll
-    for (float& sum : sums) sum = 0.0f;
-    // Without it, a patch of the tile before, two rounds earlier, would look like this one's.
-    if (turn > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (turn - 1) / 2 & 1);
+    for (float& sum : accumulators) sum = 0.0f;
+    // Without it, a patch of the tile before, two phases earlier, would look like this one's.
+    if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
     stages.for_each_tap(plan.tiles, 0, chunks, [&](const char* weights, std::uint64_t columns) {
-      conv2d::multiply_tap<Taps::kTransposed, kColumns, T>(sums, weights, columns);
+      conv2d::multiply_tap<Taps::kTransposed, kColumns, T>(accumulators, weights, columns);
     });
     if (lane == 0) ptx::mbarrier_arrive(&multiplied[consumer]);
     stages.finish();
-    result.template store<kColumns>(plan.tiles, tile_of(item), filters_of(item), consumer, sums,
-                                    staging);
+    result.template store<kColumns>(plan.tiles, tile_of(item), filters_of(item), consumer,
+                                    accumulators, staging);
   }
   result.finish();
 }

@@ -1,34 +1,34 @@
 /// @file cluster_reduction.cu
-/// @brief conv2d_wgrad on Hopper in 16 bits: the blocks of a cluster add up their sums in shared
-/// memory, before any go to memory.
+/// @brief conv2d_wgrad in half precision: the blocks of a cluster add up their accumulators in
+/// distributed shared memory before any are stored.
 ///
 /// - Before: halo_tile.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** The rung before cuts the pixels of a tile into parts, one a block; each block
-/// stores all its sums, and a second kernel loads them again. Here two or four blocks of a tile are
-/// a cluster. When the last of them has multiplied, nobody needs the stages any more, and sums take
-/// their place: each block owns a share of the tile, and the others send it theirs,
+/// **The idea.** halo_tile.cu cuts the pixels of a tile into parts, one a block; each block stores
+/// all accumulators, and a second kernel loads them again. Here two or four blocks of a tile are a
+/// cluster. When the last of them has multiplied, the stages are free, and accumulators take their
+/// place: each block owns a share of the tile, and the others send it theirs,
 ///
-///     block 0   sums of fours 0 1 2 3 ...      0 and 2 stay, 1 and 3 go to block 1
-///     block 1   sums of fours 0 1 2 3 ...      1 and 3 stay, 0 and 2 go to block 0
+///     block 0   fours of accumulators 0 1 2 3 ...      0 and 2 stay, 1 and 3 go to block 1
+///     block 1   fours of accumulators 0 1 2 3 ...      1 and 3 stay, 0 and 2 go to block 0
 ///
-/// by `st.async`, which also tells a barrier there of their bytes. Who has waited for all of them
-/// adds them up in the order of ranks and stores its share. Where a cluster has all parts, that is
-/// dw. And db needs no tensor core: the three idle warps of the warpgroup that loads add up dy from
-/// the stages, or, where one part is all, blocks for which there is no tile do so from memory.
+/// by `st.async`, which also counts the bytes at a barrier there. A block that has received all of
+/// them adds them up in the order of ranks and stores its share. Where a cluster has all parts,
+/// that is dw. db needs no tensor core: the three idle warps of the producer's warpgroup add up dy
+/// from the stages, or, where one part is all, blocks without a tile add it up from DRAM.
 ///
-/// **Expect.** 17 bytes a cycle go from an SM to another, as many as to the L2 cache: an exchange
-/// takes what it saves of stores. What it saves is the second kernel; half of the sums in a block's
-/// registers may be another's, as B10's are. B9 takes 88 us on an H200 in place of 95, without
-/// products with ones. B7's images follow one another in a row (shared/tap_bands.cuh): a band has
-/// 14 steps in place of 4, and 19.5 us are expected in place of 22.4. B4 and B6 as before.
+/// **Expect.** 17 bytes per cycle go from an SM to another, as many as to the L2 cache: an exchange
+/// takes the time of the stores that it saves, and the second kernel is not needed; half of the
+/// accumulators may be another block's, as B10's are. B9 88 us instead of 95, without products with
+/// ones. B7's images follow one another in a row (shared/tap_bands.cuh): a band has 14 steps
+/// instead of 4, 19.5 us instead of 22.4. B4 and B6 as before.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect blocks 8, two clusters of two for two tiles of 32 channels, and four blocks for db
 /// @expect requests.shared.async 4 * 2 + 4 * 12 * 6 = 296, boxes, and half of the sums
 /// @expect bytes_per_lane.dw.store 8, as the fours lie
-/// **Costs.** Blocks of a cluster wait for the last one. A workspace where one cluster is not
-/// enough for a tile. Declined: as before.
+/// **Costs.** The blocks of a cluster wait for the last one. A workspace where one cluster is not
+/// enough for a tile. Not supported: as before.
 /// **Try.** Clusters of eight: why do only 15 of them run at a time on 132 SMs? Count by fours,
 /// too.
 #include <bit>
@@ -47,7 +47,7 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-/// One part of a tile a block: a warp, the producer, brings bands of x and dy from `source`; three
+/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
 /// warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of a
 /// cluster exchange their sums. Source: CopiedBoxes or GatheredBoxes. kImages: a band has several.
 /// Grid: tiles * parts, in clusters; block kTapThreads; shared_bytes_of() the plan.
@@ -86,11 +86,11 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const int count = work.bands_each + (block < work.longer ? 1 : 0);
   Band band = bands.at(begin);
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the barriers, modulo 2
   const auto next_stage = [&] {
     if (++stage < bands.stages) return;
     stage = 0;
-    round ^= 1;
+    phase ^= 1;
   };
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held a round ago; at once in round 0.
-      ptx::mbarrier_wait(&barriers.empty[stage], round ^ 1);
+      // Until the consumers have read what the stage held before; at once in phase 0.
+      ptx::mbarrier_wait(&barriers.empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &barriers.full[stage]);
     }
@@ -116,9 +116,9 @@ __global__ void __launch_bounds__(kTapThreads, 1)
 
   zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
-  float sums[kColumns / 2];
+  float accumulators[kColumns / 2];
 #pragma unroll
-  for (float& sum : sums) sum = 0.0f;
+  for (float& sum : accumulators) sum = 0.0f;
   const std::uint64_t dy_at = ptx::wgmma_row_major_descriptor(stages + bands.x_bytes, 0);
   // The columns of the first tap; those of the next ones are a tap's pixels further on.
   const std::uint64_t x_at =
@@ -133,14 +133,14 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   for (int i = 0; i < count; ++i, bands.advance(band)) {
     const int lines = bands.lines(band), steps = bands.steps(band);
     const int begin_of_stage = stage * (bands.bytes / 16);
-    ptx::mbarrier_wait(&barriers.full[stage], round);
+    ptx::mbarrier_wait(&barriers.full[stage], phase);
     ptx::wgmma_fence();
     if constexpr (kImages) {
       int x = begin_of_stage + x_row * kPixelX, dy = begin_of_stage, left = area;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
         conv2d::wgmma_half<kColumns, T, true, true>(
-            sums, further(dy_at, dy), further(left < kTapDepth ? x_of_two_at : x_at, x));
+            accumulators, further(dy_at, dy), further(left < kTapDepth ? x_of_two_at : x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;
@@ -154,7 +154,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
       int dy = begin_of_stage + line * bands.columns * kPixelDy;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
-        conv2d::wgmma_half<kColumns, T, true, true>(sums, further(dy_at, dy), further(x_at, x));
+        conv2d::wgmma_half<kColumns, T, true, true>(accumulators, further(dy_at, dy),
+                                                    further(x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;
@@ -169,13 +170,13 @@ __global__ void __launch_bounds__(kTapThreads, 1)
 
   const SumParts& dw = work.parts.dw;
   if (place.blocks() == 1) {
-    store_taps<kChannels>(work.tiles, tile, tile.r + consumer, dw, part, work.pairs, sums);
+    store_taps<kChannels>(work.tiles, tile, tile.r + consumer, dw, part, work.pairs, accumulators);
     return;
   }
   tell_all(place, &barriers.all_read);
   ptx::mbarrier_wait(&barriers.all_read, 0);
-  send_sums(place, sums, sum_parts, &barriers.sums_came);
-  ptx::mbarrier_wait(&barriers.sums_came, 0);
+  send_sums(place, accumulators, sum_parts, &barriers.sums_arrived);
+  ptx::mbarrier_wait(&barriers.sums_arrived, 0);
   add_and_store<kChannels>(place, sum_parts, work.tiles, tile, tile.r + consumer, dw, part,
                            work.pairs);
 }

@@ -1,35 +1,36 @@
 /// @file halo_tile.cu
-/// @brief conv2d_wgrad on Hopper in 16 bits: a block has nine taps of a filter, and brings a pixel
-/// once for all of them.
+/// @brief conv2d_wgrad in half precision with halo-tile reuse: a block computes nine taps of a
+/// filter and loads each pixel once for all of them.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - After: cluster_reduction.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** The rung before brings each pixel of x for each tap. But the taps' pixels are the
-/// same ones, shifted. So three warpgroups hold the sums of 64 filters by 64 or 32 channels by 3 x
-/// 3 taps in their registers, a row of taps each, and go through the image in bands:
+/// **The idea.** warp_specialized.cu loads each pixel of x for each tap. But the taps' pixels are
+/// the same ones, shifted. So three warpgroups hold the accumulators of 64 filters by 64 or 32
+/// channels by 3 x 3 taps in registers, a row of taps each, and go through the image in bands:
 ///
 ///     x    . . . . . . . .     rows p - 1 ... p + 3
 ///     dy     o o o o o o       rows p ... p + 2, times x shifted by r rows and s columns
 ///
-/// The swizzle follows the bits of an address, and so a factor may begin at any pixel of a stage. A
-/// descriptor also says how far columns 64 ... 127 of a factor are from the first 64. Let that be
-/// one pixel: then a `wgmma` of 192 columns reads x for s = 0, 1, 2 from the same bytes. db is
-/// dy times a factor of ones, of which each row of taps has a share.
+/// The swizzle follows the bits of an address, and so an operand may begin at any pixel of a stage.
+/// A descriptor also says how far columns 64 ... 127 of an operand are from the first 64. With a
+/// distance of one pixel, a `wgmma` of 192 columns reads x for s = 0, 1, 2 from the same bytes. db
+/// is dy times an operand of ones, of which each row of taps computes a share.
 ///
 /// **Expect.** 64 channels: for 16 pixels 288 cycles of the tensor cores and 5 KB from L2, 18 bytes
-/// a cycle where the rung before has 50 to 90; 8 KB of shared memory are read in 96 cycles, two
-/// thirds of what there is. But each block stores 147 KB, and its parts are read again: 10 us. With
-/// 32 channels it is half of that, for 107 bytes a cycle of shared memory. Short sums take those.
-/// Of the pixels, rows of no multiple of 16 waste a tenth, of 7 a quarter. B4 22 us, B6 21, B7 23,
-/// B9 105 (70 for the memory alone), B10 350.
+/// per cycle where warp_specialized.cu needs 50 to 90; 8 KB of shared memory are read in 96 cycles,
+/// two thirds of its bandwidth. But each block stores 147 KB, and its parts are read again: 10 us.
+/// With 32 channels it is half of that, for 107 bytes per cycle of shared memory: better for short
+/// sums. Rows of no multiple of 16 pixels waste a tenth, of 7 pixels a quarter. B4 22 us, B6 21, B7
+/// 23, B9 105 (70 for DRAM alone), B10 350 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 8 * (1 + 1) = 16, two tiles of four bands
 /// @expect bytes_per_lane.shared.async (6 * 18 * 64 + 4 * 16 * 128) / 2 = 7552, the two boxes
 /// @expect bytes_per_lane.dw.store 16, four channels
-/// **Costs.** Filters of fewer taps multiply by taps that they do not have. A workspace for parts.
-/// A warp gathers what is not in eights. Declined: strides, dilations that do not fit; as before.
+/// **Costs.** Filters of fewer than 3 x 3 taps multiply by taps that they do not have. A workspace
+/// for parts. A warp gathers where channels are no multiples of 8. Not supported: strides,
+/// dilations whose pixels do not fit; as before.
 /// **Try.** Stride 2: which columns of x belong to s = 0 and s = 2, which to s = 1?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
@@ -56,7 +57,7 @@ struct TapWork {
   bool pairs;      ///< two neighbouring channels of dw can be stored at once
 };
 
-/// One part of a tile a block: a warp, the producer, brings bands of x and dy from `source`; three
+/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
 /// warpgroups multiply, each for a row of taps. Source: CopiedBoxes or GatheredBoxes.
 /// Grid: tiles * splits; block kTapThreads; stages of work.bands in shared memory.
 template <class T, int kChannels, class Source>
@@ -88,11 +89,11 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const int count = work.bands_each + (split < work.longer ? 1 : 0);
   Band band = bands.at(begin);
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the barriers, modulo 2
   const auto next_stage = [&] {
     if (++stage < bands.stages) return;
     stage = 0;
-    round ^= 1;
+    phase ^= 1;
   };
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
@@ -102,8 +103,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held a round ago; at once in round 0.
-      ptx::mbarrier_wait(&empty[stage], round ^ 1);
+      // Until the consumers have read what the stage held before; at once in phase 0.
+      ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &full[stage]);
     }
@@ -116,12 +117,12 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     reinterpret_cast<std::uint32_t*>(ones)[i] = two_ones;
   zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
-  float sums[kColumns / 2], bias[kBiasColumns / 2];
+  float accumulators[kColumns / 2], bias[kBiasColumns / 2];
 #pragma unroll
-  for (float& sum : sums) sum = 0.0f;
+  for (float& sum : accumulators) sum = 0.0f;
 #pragma unroll
   for (float& sum : bias) sum = 0.0f;
-  // The warpgroups of all tiles of channels take turns at the bands in adding up dy.
+  // The warpgroups of all tiles of channels take alternate bands in adding up dy.
   const int shares = work.tiles.c * kTapAxis, share = tile.share * kTapAxis + consumer;
   int turn = begin % shares;
   const bool has_bias = tile.r == 0 && tile.s == 0;
@@ -151,10 +152,10 @@ __global__ void __launch_bounds__(kTapThreads, 1)
         }
       }
     };
-    ptx::mbarrier_wait(&full[stage], round);
+    ptx::mbarrier_wait(&full[stage], phase);
     ptx::wgmma_fence();
     for_each_step([&](std::uint64_t dy, std::uint64_t x) {
-      conv2d::wgmma_half<kColumns, T, true, true>(sums, dy, x);
+      conv2d::wgmma_half<kColumns, T, true, true>(accumulators, dy, x);
     });
     if (adds_bias) {
       for_each_step([&](std::uint64_t dy, std::uint64_t) {
@@ -169,7 +170,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   ptx::wgmma_wait_group<0>();
 
   store_taps<kChannels>(work.tiles, tile, tile.r + consumer, work.parts.dw, split, work.pairs,
-                        sums);
+                        accumulators);
   if (!has_bias || lane % 4 != 0) return;
   const SumParts& db = work.parts.db;
   const int k = tile.k + thread % 128 / 32 * 16 + lane / 4;

@@ -81,7 +81,7 @@ Im2colPieces<Shape> im2col_pieces(const Windows& windows, const Pieces& pieces, 
 /// The same by a warp, word by word, for what TMA cannot take.
 template <class Shape, class T>
 struct GatheredPieces {
-  static constexpr bool kWholeWarp = true;  ///< each lane brings one of a step's words
+  static constexpr bool kWholeWarp = true;  ///< each lane loads one of a step's words
   conv2d::GatheredPixels<kHalfStep, T> x;   ///< with the windows
   const T* dy;                              ///< [pixels][K]
   conv2d::FilterTiles<Shape> filters;       ///< of the tiles' columns

@@ -17,7 +17,7 @@ struct CopiedPieces {
       dy;                                    ///< [N][P][Q][K]
   Windows windows;                           ///< of the forward pass, with channels in words
   Strips strips;                             ///< of both
-  bool boxes;                                ///< x is brought in boxes, see in_boxes()
+  bool boxes;                                ///< x is loaded in boxes, see in_boxes()
 
   /// Pixels of a step. The copies leave those behind them alone.
   __device__ int pixels() const { return strips.pixels(); }
@@ -87,7 +87,7 @@ CopiedPieces copied_pieces(const Conv2dProblem& conv, const Windows& windows, co
 /// The same by a warp, word by word, for what TMA cannot take.
 template <class T>
 struct FetchedPieces {
-  static constexpr bool kWholeWarp = true;  ///< each lane brings one of a step's words
+  static constexpr bool kWholeWarp = true;  ///< each lane loads one of a step's words
   conv2d::GatheredPixels<kHalfStep, T> x;   ///< with the windows
   const T* dy;                              ///< [pixels][K]
 

@@ -15,7 +15,7 @@ inline constexpr int kMostConsumers = 4;   ///< Warpgroups of a block that multi
 inline constexpr int kMostShares = 256;    ///< Of the pixels.
 inline constexpr int kMaxShareStages = 8;  ///< In the ring in shared memory.
 inline constexpr int kShareDepth = 16;     ///< Pixels that one `wgmma` adds up.
-/// A factor of ones, before the stages.
+/// An operand of ones, before the stages.
 inline constexpr int kShareOnesBytes = kShareDepth * kHalfColumns * 2;
 
 /// A block's tile: `down` pieces of 64 filters by `across` times `pieces` of 64 channels at a tap.
@@ -29,7 +29,7 @@ struct ShareShape {
   HOST_DEVICE int columns() const { return across * pieces; }
   /// Of a stage: dy's pieces, and x's behind them.
   HOST_DEVICE int stage_bytes() const { return (down + columns()) * kPieceBytes; }
-  /// Sums of a tile, also those that nobody asks for.
+  /// Sums of a tile, also those that are not stored.
   HOST_DEVICE int sums() const { return down * columns() * kHalfColumns * kHalfColumns; }
 };
 
@@ -39,7 +39,7 @@ struct ShareTile {
       k,        ///< its first filter in the group
       piece,    ///< its first piece of x
       rows,     ///< pieces of dy that there are
-      columns;  ///< pieces of x that are brought; behind the last one, that one again
+      columns;  ///< pieces of x that are loaded; behind the last one, that one again
 };
 
 /// All tiles of a gradient.
@@ -94,7 +94,7 @@ struct Strips {
   std::int64_t steps() const { return std::int64_t{N} * down * across; }
 };
 
-/// Whether x can be brought like y, in boxes: no taps, nothing outside of x. Else TMA
+/// Whether x can be loaded like y, in boxes: no taps, nothing outside of x. Else TMA
 /// finds each window for itself, which takes it longer.
 inline bool in_boxes(const Conv2dProblem& conv) {
   const Padding& pad = conv.pad;

@@ -28,7 +28,7 @@ inline constexpr int kTapFilters = 64;                       ///< Of a tile: the
 inline constexpr int kManyChannels = 64, kFewChannels = 32;  ///< Of a tile.
 inline constexpr int kTapDepth = 16;                         ///< Pixels that one `wgmma` adds up.
 inline constexpr int kDyBytes = 2 * kTapFilters;             ///< Of a pixel of dy in a stage.
-inline constexpr int kOnesBytes = kTapDepth * kDyBytes;  ///< A factor of ones, before the stages.
+inline constexpr int kOnesBytes = kTapDepth * kDyBytes;  ///< An operand of ones, before the stages.
 inline constexpr int kMaxTapStages = 8;                  ///< In the ring in shared memory.
 inline constexpr int kTapConsumers = 128 * kTapAxis;     ///< Threads that multiply.
 inline constexpr int kTapThreads = kTapConsumers + 128;  ///< And a warpgroup that loads.

@@ -169,9 +169,9 @@ inline std::size_t shared_bytes_of(const TapWork& work) {
   return static_cast<std::size_t>(std::max({stages, sums, of_dy}) + gemm::kAtom + kBiasBytes);
 }
 
-/// Adds up dy from the stages, band by band, in turns with the tiles of other channels, and stores
-/// the sums of the cluster. Called by warp `warp` of kBiasWarps, of a block of part `part` of a
-/// tile, which has `count` bands from `begin` on.
+/// Adds up dy from the stages, band by band, alternating with the tiles of other channels, and
+/// stores the sums of the cluster. Called by warp `warp` of kBiasWarps, of a block of part `part`
+/// of a tile, which has `count` bands from `begin` on.
 /// @param base of the aligned shared memory
 template <class T>
 __device__ void add_up_dy(const TapWork& work, const ClusterPlace& place, const TapTile& tile,
@@ -182,24 +182,24 @@ __device__ void add_up_dy(const TapWork& work, const ClusterPlace& place, const 
   const char* const dy = base + kBiasBytes + bands.x_bytes;
   Band band = bands.at(begin);
   int stage = 0, turn = begin % work.tiles.c;
-  unsigned round = 0;
+  unsigned phase = 0;
   BiasSums sums;
   for (int i = 0; i < count; ++i, bands.advance(band)) {
-    ptx::mbarrier_wait(&barriers.full[stage], round);
+    ptx::mbarrier_wait(&barriers.full[stage], phase);
     if (turn == tile.share)
       sums.add<T>(dy + stage * bands.bytes, bands.images * bands.rows_of(band) * bands.columns,
                   warp);
     __syncwarp();  // separates all lanes' loads from the arrival
     if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(&barriers.empty[stage]);
     if (++turn == work.tiles.c) turn = 0;
-    if (++stage == bands.stages) stage = 0, round ^= 1;
+    if (++stage == bands.stages) stage = 0, phase ^= 1;
   }
   if (place.blocks() > 1) tell_all(place, &barriers.all_read);
-  sums.send(place, warp, parts, &barriers.bias_came);
+  sums.send(place, warp, parts, &barriers.bias_arrived);
   if (place.rank != 0) return;
   ptx::named_barrier_sync(2, 32 * kBiasWarps);  // separates this block's stores from the loads
   if (warp != 0) return;
-  ptx::mbarrier_wait(&barriers.bias_came, 0);
+  ptx::mbarrier_wait(&barriers.bias_arrived, 0);
   add_and_store_bias(place, parts, work.tiles, tile, work.parts.db,
                      part * work.tiles.c + tile.share);
 }

@@ -23,7 +23,7 @@ struct BoxOrigin {
 };
 
 /// Boxes by TMA. What lies outside of an image arrives as zeros. Channels behind the
-/// last one of a group are in sums that nobody stores.
+/// last one of a group are in sums that are not stored.
 struct CopiedBoxes {
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap x, dy;                         ///< [N][H][W][C], [N][P][Q][K]
@@ -65,7 +65,7 @@ struct GatheredBox {
   int H, W, C;        ///< of the array
   int rows, columns;  ///< of the box
 
-  /// Brings the box that begins at (h, w) and `channel` of image n, 64 channels wide, as
+  /// Loads the box that begins at (h, w) and `channel` of image n, 64 channels wide, as
   /// TMA would.
   __device__ void load(int n, int h, int w, int channel, char* to) const {
     auto* const words = reinterpret_cast<std::uint32_t*>(to);
@@ -83,7 +83,7 @@ struct GatheredBox {
 /// Boxes by a warp, two channels at a time, for arrays that TMA cannot read.
 template <class T>
 struct GatheredBoxes {
-  static constexpr bool kWholeWarp = true;  ///< each lane brings one of a pixel's words
+  static constexpr bool kWholeWarp = true;  ///< each lane loads one of a pixel's words
   GatheredBox<T> x, dy;                     ///< of a band
 
   /// Copies a band as CopiedBoxes does; then one lane arrives at `full`. Called by a whole warp.

@@ -1,9 +1,9 @@
 /// @file tap_exchange.cuh
 /// @brief How the blocks of a cluster add up their sums in hopper/cluster_reduction.cu.
 ///
-/// A thread's sums come in fours, of two rows and two columns. Four number i belongs to block i %
-/// blocks of the cluster: the others send it theirs, each to a place of its own, and it adds them
-/// up in the order of their ranks.
+/// A thread's accumulators come in fours, of two rows and two columns. Four number i belongs to
+/// block i % blocks of the cluster: the others send it theirs, each to a place of its own, and it
+/// adds them up in the order of their ranks.
 #pragma once
 
 #include "core/cuda/cluster.hpp"
@@ -26,9 +26,9 @@ struct ClusterPlace {
 struct TapBarriers {
   std::uint64_t full[kMaxTapStages],  ///< the stage has arrived
       empty[kMaxTapStages],           ///< all warps that read it have done so
-      all_read,   ///< no block of the cluster reads its stages any more: sums may come there
-      sums_came,  ///< from all others
-      bias_came;  ///< likewise, to the cluster's first block
+      all_read,      ///< no block of the cluster reads its stages any more: sums may come there
+      sums_arrived,  ///< from all others
+      bias_arrived;  ///< likewise, to the cluster's first block
 
   /// Initialises them. Called by a thread.
   /// @param has_bias there are warps that add up dy
@@ -42,11 +42,11 @@ struct TapBarriers {
       ptx::mbarrier_init(&empty[i], readers);
     }
     ptx::mbarrier_init(&all_read, blocks * readers);
-    ptx::mbarrier_init(&sums_came, 1);
-    ptx::mbarrier_init(&bias_came, 1);
+    ptx::mbarrier_init(&sums_arrived, 1);
+    ptx::mbarrier_init(&bias_arrived, 1);
     ptx::fence_mbarrier_init();
-    ptx::mbarrier_arrive_expect_tx(&sums_came, static_cast<int>(bytes >> place.log) * others);
-    ptx::mbarrier_arrive_expect_tx(&bias_came, others * kBiasWarps * kTapFilters * 4);
+    ptx::mbarrier_arrive_expect_tx(&sums_arrived, static_cast<int>(bytes >> place.log) * others);
+    ptx::mbarrier_arrive_expect_tx(&bias_arrived, others * kBiasWarps * kTapFilters * 4);
   }
 };
 
@@ -68,8 +68,9 @@ __device__ inline void send_four(const ClusterPlace& place, unsigned rank, float
   }
 }
 
-/// Sends a thread's sums to those that they belong to. `parts`, [from blocks][fours][threads], and
-/// `arrived` lie at the same places in all blocks; all have read what was there.
+/// Sends a thread's accumulators to those that they belong to. `parts`, [from
+/// blocks][fours][threads], and `arrived` lie at the same places in all blocks; all have read what
+/// was there.
 template <int kSums>
 __device__ void send_sums(const ClusterPlace& place, const float (&sums)[kSums], float4* parts,
                           std::uint64_t* arrived) {

@@ -544,8 +544,8 @@ planted_bug(rows_of_one_image_alone
 planted_bug(sums_into_own_shared_memory
   RUNG cuda_optimized/conv2d/hopper/cluster_split_k
   WITH core/cuda/tensor_map.cu
-  FIND [==[const unsigned to = ptx::mapa(came + threadIdx.x, 1 - kKept);]==]
-  REPLACE [==[const unsigned to = ptx::mapa(came + threadIdx.x, kKept);]==]
+  FIND [==[const unsigned to = ptx::mapa(received + threadIdx.x, 1 - kKept);]==]
+  REPLACE [==[const unsigned to = ptx::mapa(received + threadIdx.x, kKept);]==]
   TEACHES "an address of shared memory is the block's own until `mapa` says whose")
 
 planted_bug(columns_of_taps_from_one_patch
@@ -574,16 +574,16 @@ planted_bug(slots_given_back_by_the_first_reader
 planted_bug(half_of_the_bytes_expected
   RUNG cuda_optimized/conv2d/hopper/cluster_split_k
   WITH core/cuda/tensor_map.cu
-  FIND [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes);]==]
-  REPLACE [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes / 2);]==]
+  FIND [==[    ptx::mbarrier_arrive_expect_tx(&sums_arrived, kPairBytes);]==]
+  REPLACE [==[    ptx::mbarrier_arrive_expect_tx(&sums_arrived, kPairBytes / 2);]==]
   TEACHES "a barrier that expects fewer bytes than come lets its waiters go on too early")
 
 planted_bug(weights_of_the_first_filters
   RUNG cuda_optimized/conv2d/hopper/weight_stationary
   FILE cuda_optimized/conv2d/shared/halo/filter_stages.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[(sums, weights_at(i, chunk), columns);]==]
-  REPLACE [==[(sums, weights_at(0, chunk), columns);]==]
+  FIND [==[(accumulators, weights_at(i, chunk), columns);]==]
+  REPLACE [==[(accumulators, weights_at(0, chunk), columns);]==]
   TEACHES "tiles of filters share the pixels, and each has weights of its own")
 
 planted_bug(nothing_behind_the_box

@@ -26,7 +26,7 @@ inline Windows as_a_matrix(Windows windows) {
   return windows;
 }
 
-/// The plan with the fewest columns in the longest turn of a multiprocessor; without patches if
+/// The plan with the fewest columns in the largest share of an SM; without patches if
 /// they do not fit beside all filters of a group. Its slots of taps hold [tile of filters][chunk].
 inline PatchPlan filters_plan(const Windows& windows) {
   constexpr int kDeclared = 1024;  // bytes of barriers, and more
@@ -48,10 +48,11 @@ inline PatchPlan filters_plan(const Windows& windows) {
     plan.tap_slots = static_cast<int>(taps);
     plan.patches = static_cast<int>(std::min<std::int64_t>(fit, kMaxTilePatches));
     const std::int64_t items = tiles.count(windows.N) * windows.groups;
-    const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
-    if (best.patches > 0 && turn >= least) continue;
+    const std::int64_t columns_of_sm =
+        ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
+    if (best.patches > 0 && columns_of_sm >= least) continue;
     best = plan;
-    least = turn;
+    least = columns_of_sm;
   }
   return best;
 }
@@ -157,14 +158,14 @@ struct FilterStages {
 
   /// A warpgroup: the sums of a tile of pixels and tile i of the filters.
   template <class T, class Taps, int kSums>
-  __device__ void multiply(unsigned i, float (&sums)[kSums]) const {
+  __device__ void multiply(unsigned i, float (&accumulators)[kSums]) const {
     Ring at = patch;
     for (int chunk = 0; chunk < work.windows.chunks(); ++chunk, at.step()) {
       ptx::mbarrier_wait(&barriers.full_patch[at.slot], at.phase);
       const std::uint64_t columns = ptx::wgmma_descriptor(
           patch_slots + at.slot * work.plan.patch_bytes, work.plan.tiles.group * kPixelBytes);
       ptx::wgmma_fence();
-      multiply_tap<Taps::kTransposed, 2 * kSums, T>(sums, weights_at(i, chunk), columns);
+      multiply_tap<Taps::kTransposed, 2 * kSums, T>(accumulators, weights_at(i, chunk), columns);
       ptx::wgmma_commit_group();
     }
     ptx::wgmma_wait_group<0>();

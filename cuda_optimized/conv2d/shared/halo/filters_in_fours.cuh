@@ -47,7 +47,7 @@ inline TmaFours tma_fours(const Windows& windows, const float* weights) {
 
 /// The same by a warp, of filters of one tap.
 struct GatheredFours {
-  static constexpr bool kWholeWarp = true;  ///< each lane brings one of a filter's words
+  static constexpr bool kWholeWarp = true;  ///< each lane loads one of a filter's words
   const float* weights;                     ///< [K][group_c]
   int group_c;                              ///< channels of a group
 
@@ -75,11 +75,11 @@ struct FloatPixels {
   int P, Q, K;            ///< of the output
   bool fours;             ///< four filters are stored at once, where a lane has neighbours
 
-  /// Stores a warpgroup's sums [filter][column]. Eight lanes of a warp have eight filters of a
-  /// pixel.
+  /// Stores a warpgroup's accumulators [filter][column]. Eight lanes of a warp have eight filters
+  /// of a pixel.
   template <int kColumns>
   __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
-                        const float (&sums)[1][kColumns / 2]) const {
+                        const float (&accumulators)[1][kColumns / 2]) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int filter = thread / 32 * 16 + lane / 4;  // and the one 8 below
     float added[2];
@@ -93,7 +93,8 @@ struct FloatPixels {
 #pragma unroll
       for (int below = 0; below < 2; ++below) {
         if (has[below])
-          at[8 * below] = activated(activation, sums[0][4 * i + 2 * below + odd] + added[below]);
+          at[8 * below] =
+              activated(activation, accumulators[0][4 * i + 2 * below + odd] + added[below]);
       }
     });
   }
@@ -101,7 +102,7 @@ struct FloatPixels {
   /// The same of two blocks, whose filters are in the order of filters_in_fours.cuh.
   template <int kColumns>
   __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
-                        const float (&sums)[2][kColumns / 2]) const {
+                        const float (&accumulators)[2][kColumns / 2]) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int filter = thread / 32 * 32 + lane / 4 * 4;  // and three more
     if (filter >= filters.count) return;                 // all four, or none
@@ -113,7 +114,7 @@ struct FloatPixels {
       float four[4];
 #pragma unroll
       for (int f = 0; f < 4; ++f)
-        four[f] = activated(activation, sums[f / 2][4 * i + f % 2 * 2 + odd] + added[f]);
+        four[f] = activated(activation, accumulators[f / 2][4 * i + f % 2 * 2 + odd] + added[f]);
       if (fours) {
         *reinterpret_cast<float4*>(at) = {four[0], four[1], four[2], four[3]};
       } else {

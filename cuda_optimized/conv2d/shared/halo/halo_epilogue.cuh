@@ -34,16 +34,16 @@ struct PatchResult {
   bool vectors;           ///< which store eight filters at once
   bool passes;            ///< the output may leave the L2 cache before others
 
-  /// Rounds a warpgroup's sums [filter][column] to `staging` [column][filter], swizzled, and stores
-  /// them from there. TMA may not have read the staging yet when this returns.
+  /// Rounds a warpgroup's accumulators [filter][column] to `staging` [column][filter], swizzled,
+  /// and stores them from there. TMA may not have read the staging buffer yet when this returns.
   template <int kColumns>
   __device__ void store(const PatchTiles& tiles, const PatchTile& tile, const PatchFilters& filters,
-                        int consumer, const float (&sums)[kColumns / 2], T* staging) const {
+                        int consumer, const float (&accumulators)[kColumns / 2], T* staging) const {
     const int thread = static_cast<int>(threadIdx.x) % 128;
     if (thread == 0) ptx::cp_async_bulk_wait_group_read<0>();
-    // All have stored what the staging held, or TMA has: it may be overwritten.
+    // All have stored what the staging buffer held, or TMA has: it may be overwritten.
     ptx::named_barrier_sync(1 + consumer, 128);
-    round<kColumns>(filters, sums, staging);
+    round<kColumns>(filters, accumulators, staging);
     ptx::fence_proxy_async();                    // ordinary stores, which TMA will read
     ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads
     if (!by_engine) {
@@ -54,9 +54,9 @@ struct PatchResult {
       ptx::cp_async_bulk_commit_group();
     }
   }
-  /// Rounds a warpgroup's sums [filter][column] to `staging` [column][filter], swizzled.
+  /// Rounds a warpgroup's accumulators [filter][column] to `staging` [column][filter], swizzled.
   template <int kColumns>
-  __device__ void round(const PatchFilters& filters, const float (&sums)[kColumns / 2],
+  __device__ void round(const PatchFilters& filters, const float (&accumulators)[kColumns / 2],
                         T* staging) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int first = thread / 32 * 16;  // of the warp's 16 filters
@@ -72,7 +72,7 @@ struct PatchResult {
         staging + gemm::swizzled_half(lane / 16 * 8 + lane % 8, first + lane / 8 % 2 * 8);
     float whole[kColumns / 2];
 #pragma unroll
-    for (int i = 0; i < kColumns / 2; ++i) whole[i] = sums[i] + added[i / 2 % 2];
+    for (int i = 0; i < kColumns / 2; ++i) whole[i] = accumulators[i] + added[i / 2 % 2];
     if (activation != Activation::none) {  // asked once, not for each sum
 #pragma unroll
       for (float& sum : whole) sum = activated(activation, sum);
@@ -88,7 +88,7 @@ struct PatchResult {
       ptx::stmatrix_x4_trans(row + column * kPatchFilters, fragment);
     }
   }
-  /// Stores `count` columns of a tile, from column `first` on, from a staging of them. By a
+  /// Stores `count` columns of a tile, from column `first` on, from a staging buffer. By a
   /// warpgroup.
   __device__ void store_columns(const PatchTiles& tiles, const PatchTile& tile,
                                 const PatchFilters& filters, int first, int count,
@@ -111,7 +111,8 @@ struct PatchResult {
       }
     }
   }
-  /// Waits until the staging has been read: the block may end. Called by who has called store().
+  /// Waits until the staging buffer has been read: the block may end. Called by who has called
+  /// store().
   __device__ void finish() const {
     if (threadIdx.x % 128 == 0) ptx::cp_async_bulk_wait_group_read<0>();
   }

@@ -32,7 +32,7 @@ enum class PatchKind { strips, rows, images };
 /// How images are cut into tiles of pixels.
 struct PatchTiles {
   PatchKind kind;  ///< what a tile has
-  int columns;     ///< of a tile, those that are nobody's included: N of `wgmma`
+  int columns;     ///< of a tile, those that are padding columns included: N of `wgmma`
   int images,      ///< in a tile
       rows,        ///< of the output in a tile, of each image
       width;       ///< columns of the output in a tile
@@ -171,7 +171,7 @@ struct PatchPlan {
   int patch_bytes = 0;    ///< of a patch in its ring, with the zeros behind the box
   int patches = 0,        ///< in their ring; 0: they do not fit
       tap_slots = 0;      ///< taps in theirs
-  int staging_bytes = 0;  ///< of a consumer's staging of its sums
+  int staging_bytes = 0;  ///< of a consumer's staging buffer
   bool stay = false;  ///< all weights of a tile of filters are there, and stay from tile to tile
 
   /// Of a tap's slot.
@@ -219,9 +219,8 @@ struct PatchWork {
 
   /// Of the windows, by a plan for them.
   PatchWork(const Windows& of, const PatchPlan& with)
-      : plan(with), windows(of),
-        first(strides_to(of.first, of.stride)), skipped{of.first.h - first.h * of.stride.h,
-                                                        of.first.w - first.w * of.stride.w},
+      : plan(with), windows(of), first(strides_to(of.first, of.stride)),
+        skipped{of.first.h - first.h * of.stride.h, of.first.w - first.w * of.stride.w},
         filter_tiles(static_cast<unsigned>(filter_tiles_of(of, with.filter_blocks))),
         items(static_cast<unsigned>(with.tiles.count(of.N)) * filter_tiles) {}
   /// Whether some pixel of the source is not skipped, as TMA needs it.
@@ -283,7 +282,7 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   return plan;
 }
 
-/// The plan with the fewest columns in the longest wave; without patches if
+/// The plan with the fewest columns in the largest share of an SM; without patches if
 /// none fits.
 /// @param staging_bytes of a column of sums, if a block rounds them in shared memory. Without,
 /// there are no tiles of images: for a thread that stores its sums itself, another image is work
@@ -296,10 +295,11 @@ inline PatchPlan patch_plan(const Windows& windows, int staging_bytes) {
     const PatchPlan plan = plan_with(windows, tiles, filter_blocks, tiles.columns * staging_bytes);
     if (plan.patches == 0) return;
     const std::int64_t items = tiles.count(windows.N) * filter_tiles_of(windows, filter_blocks);
-    const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
-    if (best.patches > 0 && turn >= least) return;
+    const std::int64_t columns_of_sm =
+        ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
+    if (best.patches > 0 && columns_of_sm >= least) return;
     best = plan;
-    least = turn;
+    least = columns_of_sm;
   };
   // With one tap, sums are short, and storing them is what takes time: by fours, in taller tiles.
   if (staging_bytes == 0 && windows.R * windows.S == 1 && windows.group_k() > kPatchFilters &&

@@ -34,8 +34,8 @@ struct PatchStages {
 
   /// Of this block.
   __device__ PatchStages(const PatchWork& of, PatchBarriers& with)
-      : work(of), barriers(with),
-        tap_slots(dynamic_shared<char>()), patch{of.plan.patches}, tap{of.plan.tap_slots} {
+      : work(of), barriers(with), tap_slots(dynamic_shared<char>()), patch{of.plan.patches},
+        tap{of.plan.tap_slots} {
     tap_slots += (gemm::kAtom - ptx::shared_address(tap_slots) % gemm::kAtom) % gemm::kAtom;
     patch_slots = tap_slots + of.plan.tap_slots * kSlotBytes;
     behind = patch_slots + of.plan.patches * of.plan.patch_bytes;
