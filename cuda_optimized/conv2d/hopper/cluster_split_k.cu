@@ -153,6 +153,8 @@ __global__ void __launch_bounds__(kPairThreads, 1)
   float accumulators[kSharedColumns / 2];
 #pragma unroll
   for (float& sum : accumulators) sum = 0.0f;
+  // for each tap and 64 channels c:
+  //   accumulators[filter][p, q] += weights[filter][c] * patch[p + r * dilation.h][q + ...][c]
   stages.for_each_tap(tiles, first, last, [&](const char* weights, std::uint64_t columns) {
     multiply_tap<Taps::kTransposed, kSharedColumns, T>(accumulators, weights, columns);
   });

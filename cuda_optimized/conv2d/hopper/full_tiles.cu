@@ -177,6 +177,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     float accumulators[kFullColumns / 2];
 #pragma unroll
     for (float& sum : accumulators) sum = 0.0f;
+    // for each tap and 64 channels c:
+    //   accumulators[filter][p, q] += weights[filter][c] * patch[p + r * dilation.h][q + ...][c]
     stages.for_each_tap(
         work.tiles.of(tile.is_narrow), 0, chunks,
         [&](const char* weights, std::uint64_t columns) {

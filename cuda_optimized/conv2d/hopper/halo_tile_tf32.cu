@@ -91,6 +91,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     }
     // Without it, a patch of the tile before, two phases earlier, would look like this one's.
     if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
+    // for each tap and 32 channels c:
+    //   accumulators[filter][p, q] += weights[filter][c] * patch[p + r * dilation.h][q + ...][c]
     stages.for_each_tap(plan.tiles, 0, chunks, [&](const char* weights, std::uint64_t columns) {
       const std::uint64_t rows = ptx::wgmma_descriptor(weights);
 #pragma unroll

@@ -80,6 +80,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
       float accumulators[kColumns / 2];
 #pragma unroll
       for (float& sum : accumulators) sum = 0.0f;
+      // accumulators[filter][pixel] += weights[filter of tile i][c] * patch[pixel][c] for all c
       stages.multiply<T, Taps>(i, accumulators);
       if (i + kConsumers >= stages.tiles) stages.release();
       result.template store<kColumns>(work.plan.tiles, tile, stages.filters_of(i), consumer,

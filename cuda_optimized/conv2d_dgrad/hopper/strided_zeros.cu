@@ -145,6 +145,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (float& sum : accumulators) sum = 0.0f;
     // Without it, a patch of the tile before, two phases earlier, would look like this one's.
     if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
+    // for each tap and 64 channels c:
+    //   accumulators[filter][p, q] += weights[filter][c] * patch[p + r * dilation.h][q + ...][c]
     stages.for_each_tap(plan.tiles, 0, chunks, [&](const char* weights, std::uint64_t columns) {
       conv2d::multiply_tap<Taps::kTransposed, kColumns, T>(accumulators, weights, columns);
     });

@@ -134,6 +134,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     const int lines = bands.lines(band), steps = bands.steps(band);
     const int begin_of_stage = stage * (bands.bytes / 16);
     ptx::mbarrier_wait(&barriers.full[stage], phase);
+    // accumulators[k][s][c] += dy[p][q][k] * x[p + consumer * dilation.h][q + s * dilation.w][c]
     ptx::wgmma_fence();
     if constexpr (kImages) {
       int x = begin_of_stage + x_row * kPixelX, dy = begin_of_stage, left = area;

@@ -153,6 +153,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
       }
     };
     ptx::mbarrier_wait(&full[stage], phase);
+    // for each filter k, channel c and column s of taps, and pixel (p, q) of the band:
+    //   accumulators[k][s][c] += dy[p][q][k] * x[p + consumer * dilation.h][q + s * dilation.w][c]
     ptx::wgmma_fence();
     for_each_step([&](std::uint64_t dy, std::uint64_t x) {
       conv2d::wgmma_half<kColumns, T, true, true>(accumulators, dy, x);

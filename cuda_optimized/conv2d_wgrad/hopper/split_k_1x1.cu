@@ -141,6 +141,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     ptx::mbarrier_wait(&full[stage], phase);
     // Descriptors count in units of 16 bytes, also from pixel to pixel.
     const int at = stage * (stage_bytes / 16);
+    // accumulators[filter k][channel c] += dy[pixel][k] * x[pixel][c] for the 64 pixels of the step
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kHalfStep; k += kShareDepth) {

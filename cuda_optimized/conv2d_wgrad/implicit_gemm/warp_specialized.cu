@@ -113,8 +113,11 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
         // Until the consumers have read what the stage held before; at once in phase 0.
         ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
+        // for each pixel i of the 64 of the step:
+        //   a[piece][i][c] = x[window of i, shifted by the piece's tap][64 channels c]
+        //   b[i][k] = dy[i][filter + k]
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
-        source.advance(cursor);
+        source.advance(cursor);  // 64 pixels on
         if (++stage == Shape::kStages) {
           stage = 0;
           phase ^= 1;
@@ -138,6 +141,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       const std::uint64_t a_at =
           ptx::wgmma_row_major_descriptor(a + consumer * kPieceBytes, kPieceBytes);
       const std::uint64_t b_at = ptx::wgmma_row_major_descriptor(a + Shape::kBytesA, kPieceBytes);
+      // for each channel c, filter k, and pixel i of the 64:
+      //   accumulators[c][k] += a[consumer][i][c] * b[i][k]
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += 16) {
@@ -158,6 +163,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
+    // dw[filter + k][tap of the piece][c] = accumulators[c][k]; or a part of it
     result.store_tile(item, consumer, accumulators);
   }
 }
