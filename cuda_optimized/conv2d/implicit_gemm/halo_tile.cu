@@ -57,8 +57,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
                                    const __grid_constant__ PatchResult<T> result) {
   // full: patch or tap has arrived; empty: all four warps of its consumer have read it;
   // multiplied: a consumer's tile, so that the next patches are the other's.
-  __shared__ std::uint64_t full_patch[kMaxPatches], empty_patch[kMaxPatches];
-  __shared__ std::uint64_t full_tap[kMaxTapSlots], empty_tap[kMaxTapSlots];
+  __shared__ PatchBarriers barriers;
   __shared__ std::uint64_t multiplied[gemm::kConsumers];
   const PatchPlan& plan = work.plan;
   const PatchTiles& tiles = plan.tiles;
@@ -70,12 +69,12 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   if (thread == 0) {
     for (int i = 0; i < plan.patches; ++i) {
-      ptx::mbarrier_init(&full_patch[i], 1);
-      ptx::mbarrier_init(&empty_patch[i], 4);
+      ptx::mbarrier_init(&barriers.full_patch[i], 1);
+      ptx::mbarrier_init(&barriers.empty_patch[i], 4);
     }
     for (int i = 0; i < plan.tap_slots; ++i) {
-      ptx::mbarrier_init(&full_tap[i], 1);
-      ptx::mbarrier_init(&empty_tap[i], 4);
+      ptx::mbarrier_init(&barriers.full_tap[i], 1);
+      ptx::mbarrier_init(&barriers.empty_tap[i], 4);
     }
     for (std::uint64_t& barrier : multiplied) ptx::mbarrier_init(&barrier, 4);
     ptx::fence_mbarrier_init();
@@ -95,7 +94,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
       const PatchFilters filters = filters_at(windows, item % work.filter_tiles);
       for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
         // Until the consumer has read what the slot held before; at once in phase 0.
-        ptx::mbarrier_wait(&empty_patch[patch.slot], patch.phase ^ 1);
+        ptx::mbarrier_wait(&barriers.empty_patch[patch.slot], patch.phase ^ 1);
         // patch[h][w][c] = source[n][tile.p + first.h + h][tile.q + first.w + w][64 chunk + c],
         // of all pixels that the windows of the tile touch; zeros outside the image
         patches.load({.group = filters.group,
@@ -103,15 +102,15 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
                       .w = tile.q + work.first.w,
                       .h = tile.p + work.first.h,
                       .n = tile.n},
-                     patch_slots + patch.slot * plan.patch_bytes, &full_patch[patch.slot]);
+                     patch_slots + patch.slot * plan.patch_bytes, &barriers.full_patch[patch.slot]);
         if (plan.stay && !is_first) continue;
         // Without divisions, which take a thread that is alone longer than a tap's products.
         for (int r = 0; r < windows.R; ++r) {
           for (int s = 0; s < windows.S; ++s, tap.step()) {
-            ptx::mbarrier_wait(&empty_tap[tap.slot], tap.phase ^ 1);
+            ptx::mbarrier_wait(&barriers.empty_tap[tap.slot], tap.phase ^ 1);
             // tap[j][c] = weights[filters.first + j][r][s][64 chunk + c] of 64 filters j
             taps.load(filters, {r, s}, chunk, tap_slots + tap.slot * kTapBytes,
-                      &full_tap[tap.slot]);
+                      &barriers.full_tap[tap.slot]);
           }
         }
       }
@@ -136,17 +135,17 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
     const auto release = [&] {
       if (lane != 0) return;
-      if (read_patch >= 0) ptx::mbarrier_arrive(&empty_patch[read_patch]);
-      if (read_tap >= 0) ptx::mbarrier_arrive(&empty_tap[read_tap]);
+      if (read_patch >= 0) ptx::mbarrier_arrive(&barriers.empty_patch[read_patch]);
+      if (read_tap >= 0) ptx::mbarrier_arrive(&barriers.empty_tap[read_tap]);
     };
     for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-      ptx::mbarrier_wait(&full_patch[patch.slot], patch.phase);
+      ptx::mbarrier_wait(&barriers.full_patch[patch.slot], patch.phase);
       const std::uint64_t first_columns = ptx::wgmma_descriptor(
           patch_slots + patch.slot * plan.patch_bytes, tiles.group * kPixelBytes);
       for (int r = 0; r < windows.R; ++r) {
         for (int s = 0; s < windows.S; ++s, tap.step()) {
           // Weights that stay have come in phase 0.
-          ptx::mbarrier_wait(&full_tap[tap.slot], plan.stay ? 0 : tap.phase);
+          ptx::mbarrier_wait(&barriers.full_tap[tap.slot], plan.stay ? 0 : tap.phase);
           ptx::wgmma_fence();
           // for each filter j, pixel (p, q) of the tile, and channel c of the 64:
           //   accumulators[j][p, q] += tap[j][c] * patch[p + r * dilation.h][q + s * dilation.w][c]

@@ -40,8 +40,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_bias.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/tap_bands.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_exchange.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
@@ -49,7 +48,7 @@ namespace {
 
 /// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
 /// warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of a
-/// cluster exchange their sums. Source: CopiedBoxes or GatheredBoxes. kImages: a band has several.
+/// cluster exchange their sums. Source: TmaBoxes or GatheredBoxes. kImages: a band has several.
 /// Grid: tiles * parts, in clusters; block kTapThreads; shared_bytes_of() the plan.
 template <class T, int kChannels, class Source, bool kImages>
 __global__ void __launch_bounds__(kTapThreads, 1)
@@ -200,9 +199,9 @@ Declined supports(const Conv2dProblem& conv) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
-  for (const bool copied : {false, rows_for_tma(conv)}) {
-    const ClusterPlan plan = cluster_plan(conv, copied);
-    const TapParts parts = parts_of(conv, plan, BiasBlocks(conv, plan, copied));
+  for (const bool by_tma : {false, rows_for_tma(conv)}) {
+    const ClusterPlan plan = cluster_plan(conv, by_tma);
+    const TapParts parts = parts_of(conv, plan, BiasBlocks(conv, plan, by_tma));
     if (parts.db.parts > 1) floats = std::max(floats, parts.floats());
   }
   return static_cast<std::size_t>(floats) * sizeof(float);
@@ -220,9 +219,9 @@ void launch_product(const Source& source, const TapWork& work, const T* dy) {
 void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    const bool copied = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
-    const ClusterPlan plan = cluster_plan(conv, copied);
-    const BiasBlocks bias(conv, plan, copied);
+    const bool by_tma = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
+    const ClusterPlan plan = cluster_plan(conv, by_tma);
+    const BiasBlocks bias(conv, plan, by_tma);
     TapParts parts = parts_of(conv, plan, bias);
     parts.begin_at(context.workspace_as<float>(), arrays.dw);
     if (parts.db.parts == 1) parts.db.from = arrays.db;
@@ -239,29 +238,29 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
         .bias = bias,
         .log_cluster = std::bit_width(static_cast<unsigned>(plan.cluster)) - 1u,
     };
-    if (!copied) {
+    if (!by_tma) {
       launch_product<T, kManyChannels, false>(gathered_boxes(conv, plan.bands, x, dy), work, dy);
     } else if (plan.channels == kManyChannels) {
-      launch_product<T, kManyChannels, false>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kManyChannels, false>(tma_boxes(conv, plan.bands, x, dy), work, dy);
     } else if (plan.bands.images > 1) {
-      launch_product<T, kFewChannels, true>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kFewChannels, true>(tma_boxes(conv, plan.bands, x, dy), work, dy);
     } else {
-      launch_product<T, kFewChannels, false>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kFewChannels, false>(tma_boxes(conv, plan.bands, x, dy), work, dy);
     }
     if (parts.db.parts > 1) launch_add_tap_parts(parts, arrays.dw, arrays.db);
   });
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  const bool copied = rows_for_tma(conv);
-  const ClusterPlan plan = cluster_plan(conv, copied);
+  const bool by_tma = rows_for_tma(conv);
+  const ClusterPlan plan = cluster_plan(conv, by_tma);
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.channels, " channels",
               plan.bands.images > 1 ? ", images in a row"
               : plan.bands.folded   ? ", folded"
                                     : ", strips",
               ", clusters of ", plan.cluster, plan.parts > 1 ? ", parts" : ", whole sums",
-              copied ? ", by TMA" : ", by a warp",
-              BiasBlocks(conv, plan, copied).blocks > 0 ? ", db by blocks of its own" : "");
+              by_tma ? ", by TMA" : ", by a warp",
+              BiasBlocks(conv, plan, by_tma).blocks > 0 ? ", db by blocks of its own" : "");
 }
 
 }  // namespace

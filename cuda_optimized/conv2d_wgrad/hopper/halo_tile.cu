@@ -38,7 +38,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/tap_bands.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_plan.cuh"
 
@@ -58,7 +58,7 @@ struct TapWork {
 };
 
 /// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
-/// warpgroups multiply, each for a row of taps. Source: CopiedBoxes or GatheredBoxes.
+/// warpgroups multiply, each for a row of taps. Source: TmaBoxes or GatheredBoxes.
 /// Grid: tiles * splits; block kTapThreads; stages of work.bands in shared memory.
 template <class T, int kChannels, class Source>
 __global__ void __launch_bounds__(kTapThreads, 1)
@@ -200,8 +200,8 @@ Declined supports(const Conv2dProblem& conv) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
-  for (const bool copied : {false, rows_for_tma(conv)})
-    floats = std::max(floats, TapParts(conv, tap_plan(conv, copied)).floats());
+  for (const bool by_tma : {false, rows_for_tma(conv)})
+    floats = std::max(floats, TapParts(conv, tap_plan(conv, by_tma)).floats());
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
@@ -217,8 +217,8 @@ void launch_product(const Source& source, const TapWork& work) {
 void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    const bool copied = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
-    const TapPlan plan = tap_plan(conv, copied);
+    const bool by_tma = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
+    const TapPlan plan = tap_plan(conv, by_tma);
     TapParts parts(conv, plan);
     parts.begin_at(context.workspace_as<float>(), arrays.dw);
     const TapWork work = {
@@ -231,12 +231,12 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
         .pairs = conv.C / conv.groups % 2 == 0 &&
                  reinterpret_cast<std::uintptr_t>(parts.dw.from) % 8 == 0,
     };
-    if (!copied) {
+    if (!by_tma) {
       launch_product<T, kManyChannels>(gathered_boxes(conv, plan.bands, x, dy), work);
     } else if (plan.channels == kManyChannels) {
-      launch_product<T, kManyChannels>(copied_boxes(conv, plan.bands, x, dy), work);
+      launch_product<T, kManyChannels>(tma_boxes(conv, plan.bands, x, dy), work);
     } else {
-      launch_product<T, kFewChannels>(copied_boxes(conv, plan.bands, x, dy), work);
+      launch_product<T, kFewChannels>(tma_boxes(conv, plan.bands, x, dy), work);
     }
     launch_add_tap_parts(parts, arrays.dw, arrays.db);
   });

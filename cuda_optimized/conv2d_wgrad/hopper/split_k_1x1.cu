@@ -42,7 +42,7 @@
 #include "core/text.hpp"
 #include "core/type_names.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/share_parts.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/share_pieces.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/share_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -53,7 +53,7 @@ constexpr int kRegistersToMultiply = 112, kRegistersToLoad = 32;
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
 
 /// One share of a tile a block: one warp, the producer, loads steps of x and dy from `source`;
-/// the other warpgroups multiply. Source: CopiedPieces or FetchedPieces.
+/// the other warpgroups multiply. Source: TmaPieces or GatheredShares.
 /// Grid: tiles * shares; block 128 * (consumers + 1); `stages` of the shape in shared memory.
 template <class T, int kPieces, class Source>
 __global__ void __launch_bounds__(kMostThreads, 1)
@@ -225,9 +225,9 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
     };
     const Windows windows = half_windows_of(conv);
     if (rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy)) {
-      launch_with(copied_pieces<T>(conv, windows, x, dy));
+      launch_with(tma_pieces<T>(conv, windows, x, dy));
     } else {
-      launch_with(FetchedPieces<T>{{x, windows, conv.C / conv.groups}, dy});
+      launch_with(GatheredShares<T>{{x, windows, conv.C / conv.groups}, dy});
     }
     launch_add_share_parts(parts);
   });

@@ -39,7 +39,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d_wgrad/shared/piece_operands.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

@@ -30,7 +30,7 @@ struct PatchResult {
   int H, W;               ///< of the output
   Step out_first,         ///< where the pixel (0, 0) of the sums lies in the output
       out_stride;         ///< pixels of the output from one of the sums to the next
-  bool by_engine;         ///< else by the threads
+  bool by_tma;            ///< else by the threads
   bool vectors;           ///< which store eight filters at once
   bool passes;            ///< the output may leave the L2 cache before others
 
@@ -46,7 +46,7 @@ struct PatchResult {
     round<kColumns>(filters, accumulators, staging);
     ptx::fence_proxy_async();                    // ordinary stores, which TMA will read
     ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads
-    if (!by_engine) {
+    if (!by_tma) {
       store_columns(tiles, tile, filters, 0, kColumns, staging);
     } else if (thread == 0) {
       ptx::tma_store_cache_hint<4>(&boxes, staging, {filters.first, tile.q, tile.n, tile.p},
@@ -126,12 +126,12 @@ PatchResult<T> patch_result(const Windows& windows, const PatchTiles& tiles, con
   const Step &first = windows.out_first, &stride = windows.out_stride;
   const bool vectors = windows.group_k() % 8 == 0 && gemm::begin_at_16_bytes(out, out);
   // A box ends at the array's end, not at a group's.
-  const bool by_engine = vectors && (windows.groups == 1 || windows.group_k() % kPatchFilters == 0);
+  const bool by_tma = vectors && (windows.groups == 1 || windows.group_k() % kPatchFilters == 0);
   const TiledMap boxes = {.rank = 4,
                           .extents = {K, windows.Q, windows.N, windows.P},
                           .strides = {1, stride.w * K, windows.out_H * row, stride.h * row},
                           .box = {kPatchFilters, tiles.row_columns(), tiles.images, tiles.rows}};
-  return {.boxes = by_engine ? tensor_map(boxes, out + first.h * row + first.w * K) : CUtensorMap{},
+  return {.boxes = by_tma ? tensor_map(boxes, out + first.h * row + first.w * K) : CUtensorMap{},
           .out = out,
           .bias = bias,
           .activation = windows.activation,
@@ -143,7 +143,7 @@ PatchResult<T> patch_result(const Windows& windows, const PatchTiles& tiles, con
           .W = windows.out_W,
           .out_first = first,
           .out_stride = stride,
-          .by_engine = by_engine,
+          .by_tma = by_tma,
           .vectors = vectors,
           .passes = passes};
 }

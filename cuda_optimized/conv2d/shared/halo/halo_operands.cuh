@@ -176,6 +176,15 @@ struct GatheredTaps {
   }
 };
 
+/// Of a block's slots, in shared memory. full: a patch or a tap has arrived; empty: all four warps
+/// of each warpgroup that reads it have done so.
+struct PatchBarriers {
+  std::uint64_t full_patch[kMaxPatches],  ///< by slot
+      empty_patch[kMaxPatches],           ///< likewise
+      full_tap[kMaxTapSlots],             ///< likewise
+      empty_tap[kMaxTapSlots];            ///< likewise
+};
+
 /// Writes zeros behind the boxes of all patches, where the last taps of a tile of rows end: no box
 /// overwrites them. By all kThreads of a block.
 template <int kThreads>

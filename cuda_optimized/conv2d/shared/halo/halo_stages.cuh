@@ -9,15 +9,6 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// Of a block's slots, in shared memory. full: a patch or a tap has arrived; empty: all four warps
-/// of each warpgroup that reads it have done so.
-struct PatchBarriers {
-  std::uint64_t full_patch[kMaxPatches],  ///< by slot
-      empty_patch[kMaxPatches],           ///< likewise
-      full_tap[kMaxTapSlots],             ///< likewise
-      empty_tap[kMaxTapSlots];            ///< likewise
-};
-
 /// The slots, and where a warp stands in their rings.
 /// @tparam kReaders warpgroups that read each patch; each has filters of its own
 /// @tparam kSlotBytes of a tap's weights, kReaders loads
