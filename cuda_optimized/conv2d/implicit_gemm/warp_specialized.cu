@@ -1,37 +1,36 @@
 /// @file warp_specialized.cu
-/// @brief conv2d on Hopper in 16 bits: a row of a stage holds 64 channels.
+/// @brief conv2d in half precision by wgmma: a row of a stage holds 64 channels.
 ///
 /// - Before: wgmma_tf32.cu
 /// - After: halo_tile.cu, hopper/swap_ab.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** float16 and bfloat16 are what networks are trained and run in. The kernel of
-/// wgmma_tf32.cu does not change: its stages have rows of 128 bytes, of which `wgmma`
-/// takes 32 at a time. They hold 64 channels now in place of 32, and 16 of them are multiplied at
-/// once where it were 8. To TMA two neighbouring channels are a word, which it copies
-/// and need not understand; so plan, steps and boxes are those of floats, counted in words:
+/// **The idea.** The kernel of wgmma_tf32.cu stays as it is: its stages have rows of 128 bytes, of
+/// which `wgmma` multiplies 32 at a time. They hold 64 channels now instead of 32, and 16 of them
+/// are multiplied at once instead of 8. To TMA two neighbouring channels are a *word*, which it
+/// copies unchanged, so plan, steps and boxes are those of TF32, counted in words:
 ///
-///     TF32      c0      c1      c2      c3   ...  c31      128 bytes, 4 wgmma of 8 channels
-///     16 bits   c0  c1  c2  c3  c4  c5  c6   ...  c63      128 bytes, 4 wgmma of 16 channels
+///     TF32             c0      c1      c2      c3   ...  c31      128 bytes, 4 wgmma of 8
+///     half precision   c0  c1  c2  c3  c4  c5  c6   ...  c63      128 bytes, 4 wgmma of 16
 ///
-/// Factors are as exact as the arrays are. Sums are in float; bias and ReLU come before they are
-/// rounded, once, to what y is made of.
+/// Operands are not rounded, and accumulators are float. Bias and ReLU are applied before the one
+/// rounding to the type of y. The input gradient uses this kernel with transposed weights.
 ///
-/// **Expect.** Half of TF32's steps, each of as many bytes and cycles: half of its time where steps
-/// are what counts. With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us; with
-/// 64 (B4, B9) shared memory, at 58 % of peak: 25 and 150 us. 1 x 1 filters (B5, B8) wait for
-/// memory and for the stores, which nothing overlaps: 25 us.
+/// **Expect.** Half of TF32's steps, each of as many bytes and cycles, hence half of its time where
+/// steps dominate. With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us. With
+/// 64 (B4, B9) shared memory limits to 58 % of the peak: 25 and 150 us. Filters of 1 x 1 (B5, B8)
+/// wait for DRAM and for the stores, which nothing overlaps: 25 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of pixels, one of weights
 /// @expect lanes_per_request.shared.async 1, one thread asks for a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, twice the channels
 /// @expect bytes_per_lane.y.store 4, two numbers
 /// @expect lanes.global.load 0
-/// **Costs.** Channels of a group in eights, and what TF32's engine needs; else the producer warp
-/// gathers: right, and slow. Declined: other types, nchw, filters of over 1024 taps, the map
-/// stream_k, all but compute capability 9.0.
-/// **Try.** Which layers of a network in 16 bits have fewer than 64 channels, and how much of a
-/// step do they waste?
+/// **Costs.** TMA needs channels of a group in multiples of 8, and the limits of TF32; otherwise
+/// the producer warp gathers: correct, and slow. Not supported: other types, nchw, filters of over
+/// 1024 taps, the map stream_k, GPUs other than sm_90a.
+/// **Try.** Which layers of a network in half precision have fewer than 64 channels, and how much
+/// of a step do they waste?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"
@@ -41,23 +40,19 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_pixels.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/wgmma_windows.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/window_plan.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/window_sources.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/conv2d/implicit_gemm/warp_specialized.cuh"
+#include "cuda_optimized/conv2d/shared/wgmma/window_result.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// Sums over windows: one warp, the producer, brings the steps' pixels and filters from `source`;
-/// the others, two warpgroups of consumers, multiply them and store the sums in `result`. Source:
-/// Im2colSource or GatheredHalves. Grid: <= places.count; block gemm::kWgmmaThreads.
-template <class Shape, class T, class Source>
+/// Sums over windows. One warp, the producer, loads the steps' pixels and weights; the others, two
+/// consumer warpgroups, multiply them and store the accumulators.
+/// Operands: TmaOperands or GatheredOperands. Grid: <= places.count; block gemm::kWgmmaThreads.
+template <class Shape, class T, class Operands>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
-    conv2d_implicit_gemm_warp_specialized(const __grid_constant__ Source source, WgmmaWork work,
-                                          gemm::WgmmaPlaces places, HalfPixels<Shape, T> result) {
+    conv2d_implicit_gemm_warp_specialized(const __grid_constant__ Operands operands, WgmmaWork work,
+                                          gemm::WgmmaPlaces places, WindowResult<Shape, T> result) {
   // full: the stage has arrived; empty: all eight consumer warps have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
@@ -74,25 +69,26 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stage's barriers, modulo 2: how often the ring has been used
   if (thread >= gemm::kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    if (lane != 0 && !Source::kWholeWarp) return;
+    if (lane != 0 && !Operands::kWholeWarp) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!gemm::item_at(work, places, index, &item)) continue;
-      auto cursor = source.at(item);
+      auto cursor = operands.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read what the stage held before; not in phase 0.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
-        source.load(cursor, reinterpret_cast<float*>(a),
-                    reinterpret_cast<float*>(a + Shape::kBytesA), &full[stage]);
-        source.advance(cursor);
+        // a[i][c] = source[n][p * stride + first + r * dilation][...][c]  of 128 pixels i, or 256
+        // b[j][c] = weights[filter + j][r][s][c]
+        operands.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        operands.advance(cursor);  // c += 32 words, then ++s, then ++r
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
@@ -104,25 +100,34 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
     if (!gemm::item_at(work, places, index, &item)) continue;
-    float sums[Shape::kRowTiles][Shape::N / 2];
+    float accumulators[Shape::kRowTiles][Shape::N / 2];
 #pragma unroll
     for (int i = 0; i < Shape::kRowTiles; ++i) {
 #pragma unroll
-      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+      for (int j = 0; j < Shape::N / 2; ++j) accumulators[i][j] = 0.0f;
     }
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const char* a = stages + stage * Shape::kStageBytes;
+      const char* b = a + Shape::kBytesA;
       const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kHalfStep * 2);
-      const std::uint64_t b_at = ptx::wgmma_descriptor(a + Shape::kBytesA);
+      // for each row i of the consumer, filter j, and channel c of the 64:
+      //   accumulators[i][j] += a[i][c] * b[j][c]      transposed weights: b[c][j]
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += 16) {
 #pragma unroll
         for (int i = 0; i < Shape::kRowTiles; ++i) {
-          // Descriptors count in units of 16 bytes.
-          wgmma_along_k<Shape::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8, b_at + k / 8);
+          // Descriptors count in units of 16 bytes: 16 channels are 32 bytes of a row, or 16 rows.
+          const std::uint64_t a_k = a_at + (i * 64 * kHalfStep + k) / 8;
+          if constexpr (Operands::kTransposed) {
+            wgmma_half<Shape::N, T, true>(
+                accumulators[i], a_k,
+                ptx::wgmma_row_major_descriptor(b, gemm::kPieceBytes) + k * gemm::kHalfColumns / 8);
+          } else {
+            wgmma_half<Shape::N, T>(accumulators[i], a_k, ptx::wgmma_descriptor(b) + k / 8);
+          }
         }
       }
       ptx::wgmma_commit_group();
@@ -132,96 +137,103 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
-    result.store_tile(item, consumer * kRows + warp * 16 + lane / 4, sums);
+    // out[pixel of row i][filter + j] = activation(accumulators[i][j] + bias[filter + j])
+    result.store_tile(item, consumer * kRows + warp * 16 + lane / 4, accumulators);
   }
 }
 
-/// What there is to compute, with channels in words.
-Windows windows_of(const Conv2dProblem& conv) {
-  Windows windows = windows_of(forward_product(conv), conv.layout);
-  windows.activation = conv.activation;
-  windows.map = conv.map;
-  return in_words(windows);
+/// Launches as many blocks as run at the same time, if there is so much work: each computes one
+/// part of a tile after the other.
+template <class Shape, class T, class Operands>
+void launch_product(const Operands& operands, const Windows& windows, int splits,
+                    const WindowResult<Shape, T>& result) {
+  const WgmmaWork work = work_of<Shape>(windows, splits);
+  const gemm::WgmmaPlaces places(work);
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  launch(
+      conv2d_implicit_gemm_warp_specialized<Shape, T, Operands>,
+      {dim3(blocks_for(places.count, 1, resident)), dim3(gemm::kWgmmaThreads), Shape::kSharedBytes},
+      operands, work, places, result);
 }
 
-/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
-bool by_the_copy_engine(const Conv2dProblem& conv) {
-  return in_eights(conv.C / conv.groups) && fits_the_copy_engine(windows_of(conv));
+/// Launches the kernel for the way in which the weights lie, and the operands are loaded.
+template <bool kTransposed, class Shape, class T>
+void launch_with(const HalfProduct& product, bool by_tma, int splits, const T* source,
+                 const T* weights, const WindowResult<Shape, T>& result) {
+  const Windows& windows = product.windows;
+  if (by_tma) {
+    launch_product(
+        half_tma_operands<Shape, kTransposed>(product, words_of(source), words_of(weights)),
+        windows, splits, result);
+  } else if constexpr (std::is_same_v<Shape, Narrow>) {
+    launch_product(
+        GatheredOperands<Shape, T, kTransposed>{.pixels = {source, windows, product.group_c},
+                                                .weights = weights,
+                                                .weights_layout = Layout::nhwc,
+                                                .filters = FilterTiles<Shape>(windows),
+                                                .filter_taps = product.filter_taps,
+                                                .taps = product.taps},
+        windows, splits, result);
+  }
 }
 
 Declined supports(const Conv2dProblem& conv) {
   if (const Declined why = why_no_half_windows(conv)) return why;
-  switch (conv.map) {
-    case TileMap::row_major: return {};  // an order of its own, without a grid
-    case TileMap::stream_k: return "the map stream_k: all tiles are cut into the same parts";
-    default: return why_no_grid(smallest_tiles(windows_of(conv)));
-  }
+  return why_no_tile_map(forward_product_of(conv).windows);
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  return static_cast<std::size_t>(part_floats(windows_of(conv))) * sizeof(float);
-}
-
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
-template <class Shape, class T, class Source>
-void launch_product(const Source& source, const WgmmaWork& work,
-                    const HalfPixels<Shape, T>& result) {
-  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
-  const gemm::WgmmaPlaces places(work);
-  launch(
-      conv2d_implicit_gemm_warp_specialized<Shape, T, Source>,
-      {dim3(blocks_for(places.count, 1, resident)), dim3(gemm::kWgmmaThreads), Shape::kSharedBytes},
-      source, work, places, result);
-}
-
-/// Computes y with tiles of Shape; with Narrow ones where TMA cannot read the arrays.
-template <class Shape, class T>
-void run_with(const Conv2dProblem& conv, const Conv2dArrays& arrays, int splits, float* parts) {
-  const Windows windows = windows_of(conv);
-  const T *x = arrays.x, *weights = arrays.weights;
-  const WgmmaWork work = work_of<Shape>(windows, splits);
-  const auto result = half_pixels_of<Shape, T>(windows, arrays.bias, arrays.y, parts);
-  if (by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, weights)) {
-    launch_product(im2col_source<Shape>(windows, words_of(x), words_of(weights)), work, result);
-  } else if constexpr (std::is_same_v<Shape, Narrow>) {
-    launch_product(
-        GatheredHalves<Shape, T>{
-            {x, windows, conv.C / conv.groups}, weights, FilterTiles<Shape>(windows)},
-        work, result);
-  } else {
-    run_with<Narrow, T>(conv, arrays, splits, parts);
-  }
+  return static_cast<std::size_t>(part_floats(forward_product_of(conv).windows)) * sizeof(float);
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
-  const Windows windows = windows_of(conv);
-  if (windows.pixels() == 0) return;
-  const auto [shape, splits] = plan_of(windows);
-  float* const parts = splits > 1 ? context.workspace_as<float>() : nullptr;
-  with_half_type(conv.dtype, [&, shape = shape, splits = splits]<class T>(T) {
-    switch (shape) {
-      case WindowPlan::narrow: run_with<Narrow, T>(conv, arrays, splits, parts); break;
-      case WindowPlan::tall: run_with<Tall, T>(conv, arrays, splits, parts); break;
-      case WindowPlan::medium: run_with<Medium, T>(conv, arrays, splits, parts); break;
-      case WindowPlan::large: run_with<Large, T>(conv, arrays, splits, parts); break;
-    }
-    if (splits > 1) launch_sum_half_splits<T>(windows, parts, splits, arrays.bias, arrays.y);
-  });
+  launch_windows_half(
+      forward_product_of(conv),
+      {.source = arrays.x, .weights = arrays.weights, .bias = arrays.bias, .out = arrays.y},
+      context.workspace_as<float>());
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
   return text(dtype_name(conv.dtype, conv.precision), ", ",
-              half_plan_in_words(windows_of(conv), by_the_copy_engine(conv)));
+              windows_half_in_words(forward_product_of(conv)));
 }
 
 }  // namespace
+
+void launch_windows_half(const HalfProduct& product, const HalfArrays& arrays, float* workspace) {
+  const Windows& windows = product.windows;
+  if (windows.pixels() == 0) return;
+  const WindowPlan plan = plan_of(windows);
+  float* const parts = plan.splits > 1 ? workspace : nullptr;
+  with_half_type(product.dtype, [&]<class T>(T) {
+    const T *source = arrays.source, *weights = arrays.weights;
+    T* const out = arrays.out;
+    const bool by_tma =
+        product.rows_for_tma() && fits_im2col(windows) && gemm::begin_at_16_bytes(source, weights);
+    with_shape(plan, by_tma, [&]<class Shape>(Shape) {
+      const WindowResult<Shape, T> result(windows, arrays.bias, out, parts);
+      if (product.transposed) {
+        launch_with<true>(product, by_tma, plan.splits, source, weights, result);
+      } else {
+        launch_with<false>(product, by_tma, plan.splits, source, weights, result);
+      }
+    });
+    if (plan.splits > 1) {
+      launch_sum_splits(parts, plan.splits, windows.out_size(), arrays.bias, 1, windows.K,
+                        windows.activation, out);
+    }
+  });
+}
+
+std::string windows_half_in_words(const HalfProduct& product) {
+  return plan_in_words(product.windows, product.rows_for_tma() && fits_im2col(product.windows));
+}
 
 extern const Implementation<Conv2dArrays> implicit_gemm_warp_specialized = {
     .supports = supports,

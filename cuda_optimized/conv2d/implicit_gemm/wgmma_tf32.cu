@@ -1,15 +1,15 @@
 /// @file wgmma_tf32.cu
-/// @brief conv2d with Hopper's instructions: TMA finds the windows, wgmma multiplies.
+/// @brief conv2d in TF32 with Hopper's instructions: TMA finds the windows, wgmma multiplies.
 ///
 /// - Before: mma.cu
 /// - After: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The product of \ref rung_cuda_optimized_gemm_tf32_wgmma "gemm/tf32/wgmma", with
-/// pixels as rows, filters as columns and (r, s, c) along k. In NHWC the channels of a pixel lie
-/// side by side, so 32 of them are a row of a stage. TMA has a mode for the rest: it
-/// loads a box of pixels, those where windows begin, along w, then h, then n, shifted by an offset,
-/// the tap. A convolution then needs no index arithmetic after the first pixel of a tile.
+/// **The idea.** The GEMM of \ref rung_cuda_optimized_gemm_tf32_wgmma "gemm/tf32/wgmma", with
+/// pixels as rows, filters as columns and (r, s, c) along k. In NHWC the channels of a pixel are
+/// neighbours, so 32 of them are a row of a stage. TMA's im2col mode finds the windows: it loads a
+/// box of pixels, those where windows begin, along w, then h, then n, shifted by the tap's offset.
+/// A convolution then needs no index arithmetic after the first pixel of a tile.
 ///
 ///     first windows    -pad .. W + pad - window         one load: 128 pixels, shifted by (r, s)
 ///     + - - - - - +
@@ -17,21 +17,21 @@
 ///     | o o o o   |       `stride` apart                 o->  o->  o->  o->   zeros in the padding
 ///     + - - - - - +
 ///
-/// **Expect.** What limits differs. With 64 filters (B4, B9) a value of x in shared memory serves
-/// 64 multiply-adds, and shared memory's 128 bytes a cycle are the limit; with 512 (B10) it is the
-/// tensor cores: 330 to 390 TFLOP/s, 0.6 to 0.7 ms. 1 x 1 filters (B5, B8) wait for memory. B6 and
-/// B7 have fewer large tiles than the GPU has SMs: smaller tiles, or sums in parts.
+/// **Expect.** With 64 filters (B4, B9) an element of x in shared memory serves 64 multiply-adds,
+/// and the 128 bytes per cycle of shared memory are the limit. With 512 filters (B10) the tensor
+/// cores are: 330 to 390 TFLOP/s, 0.6 to 0.7 ms. Filters of 1 x 1 (B5, B8) wait for DRAM. B6 and B7
+/// have fewer large tiles than the GPU has SMs, so they use smaller tiles or split the sums.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of pixels, one of weights
 /// @expect lanes_per_request.shared.async 1, one thread asks for a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 32 * 4 / 2 = 12288, 128 pixels or 64 filters
 /// @expect lanes.global.load 0
-/// **Costs.** nchw arrays are transposed first. What the engine cannot take (stride over 8, padding
-/// over 128, channels of a group not in fours) the producer warp gathers: right, and slow. Loads
-/// always bring 32 channels: a depthwise convolution wastes 31. Declined: fp32 problems, filters of
-/// over 1024 taps, the map stream_k, GPUs other than compute capability 9.0.
-/// **Try.** Walk along k with the taps inside and the channels outside. Are there more or fewer
-/// bytes from L2, and is it faster?
+/// **Costs.** nchw arrays are transposed first. Where TMA's fields are too small (stride over 8,
+/// padding over 128, channels of a group not a multiple of 4) the producer warp gathers: correct,
+/// and slow. Loads always have 32 channels: a depthwise convolution wastes 31. Not supported: fp32
+/// problems, filters of over 1024 taps, the map stream_k, and GPUs other than sm_90a.
+/// **Try.** Let the taps change fastest along k, and the channels slowest. How many bytes come from
+/// L2 then, and is it faster?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"
@@ -40,25 +40,21 @@
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/wgmma_windows.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/window_packing.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/window_pixels.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/window_plan.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/window_sources.cuh"
+#include "cuda_optimized/conv2d/implicit_gemm/wgmma_tf32.cuh"
+#include "cuda_optimized/conv2d/shared/wgmma/window_result.cuh"
 #include "cuda_optimized/gemm/shared/repack.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// Sums over windows: one warp, the producer, brings the steps' pixels and filters from `source`;
-/// the others, two warpgroups of consumers, multiply them and store the sums in `result`. Source:
-/// Im2colSource or GatheredSource. Grid: <= places.count; block gemm::kWgmmaThreads.
-template <class Shape, class Source, Layout kLayout>
+/// Sums over windows. One warp, the producer, loads the steps' pixels and weights; the others, two
+/// consumer warpgroups, multiply them and store the accumulators.
+/// Operands: TmaOperands or GatheredOperands. Grid: <= places.count; block gemm::kWgmmaThreads.
+template <class Shape, class Operands, Layout kLayout>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
-    conv2d_implicit_gemm_wgmma_tf32(const __grid_constant__ Source source, WgmmaWork work,
-                                    gemm::WgmmaPlaces places, Pixels<Shape, kLayout> result) {
+    conv2d_implicit_gemm_wgmma_tf32(const __grid_constant__ Operands operands, WgmmaWork work,
+                                    gemm::WgmmaPlaces places,
+                                    WindowResult<Shape, float, kLayout> result) {
   // full: the stage has arrived; empty: all eight consumer warps have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
@@ -75,25 +71,26 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stage's barriers, modulo 2: how often the ring has been used
   if (thread >= gemm::kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    if (lane != 0 && !Source::kWholeWarp) return;
+    if (lane != 0 && !Operands::kWholeWarp) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!gemm::item_at(work, places, index, &item)) continue;
-      auto cursor = source.at(item);
+      auto cursor = operands.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read what the stage held before; not in phase 0.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
-        source.load(cursor, reinterpret_cast<float*>(a),
-                    reinterpret_cast<float*>(a + Shape::kBytesA), &full[stage]);
-        source.advance(cursor);
+        // a[i][c] = source[n][p * stride + first + r * dilation][...][c]  of 128 pixels i, or 256
+        // b[j][c] = weights[filter + j][r][s][c]
+        operands.load(cursor, a, a + Shape::kBytesA, &full[stage]);
+        operands.advance(cursor);  // c += 32, then ++s, then ++r
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
@@ -105,25 +102,27 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
     if (!gemm::item_at(work, places, index, &item)) continue;
-    float sums[Shape::kRowTiles][Shape::N / 2];
+    float accumulators[Shape::kRowTiles][Shape::N / 2];
 #pragma unroll
     for (int i = 0; i < Shape::kRowTiles; ++i) {
 #pragma unroll
-      for (int j = 0; j < Shape::N / 2; ++j) sums[i][j] = 0.0f;
+      for (int j = 0; j < Shape::N / 2; ++j) accumulators[i][j] = 0.0f;
     }
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const char* a = stages + stage * Shape::kStageBytes;
       const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kWgmmaStep * 4);
       const std::uint64_t b_at = ptx::wgmma_descriptor(a + Shape::kBytesA);
+      // for each row i of the consumer, filter j, and channel c of the 32:
+      //   accumulators[i][j] += a[i][c] * b[j][c]
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < kWgmmaStep; k += 8) {
 #pragma unroll
         for (int i = 0; i < Shape::kRowTiles; ++i) {
           // Descriptors count in units of 16 bytes.
-          ptx::wgmma_m64k8_tf32<Shape::N>(sums[i], a_at + (i * 64 * kWgmmaStep + k) / 4,
+          ptx::wgmma_m64k8_tf32<Shape::N>(accumulators[i], a_at + (i * 64 * kWgmmaStep + k) / 4,
                                           b_at + k / 4, true);
         }
       }
@@ -134,40 +133,75 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
-    result.store_tile(item, consumer * kRows + warp * 16 + lane / 4, sums);
+    // out[pixel of row i][filter + j] = activation(accumulators[i][j] + bias[filter + j])
+    result.store_tile(item, consumer * kRows + warp * 16 + lane / 4, accumulators);
   }
 }
 
-Windows windows_of(const Conv2dProblem& conv) {
-  Windows windows = windows_of(forward_product(conv), conv.layout);
-  windows.activation = conv.activation;
-  windows.map = conv.map;
-  return windows;
+/// Whether TMA can read arrays of these layouts, if they begin at multiples of 16 bytes.
+bool takes_tma(const Windows& windows, Layout source, Layout weights) {
+  return fits_im2col(windows) && windows.group_c % 4 == 0 && source == Layout::nhwc &&
+         weights == Layout::nhwc;
+}
+
+/// Launches as many blocks as run at the same time, if there is so much work: each computes one
+/// part of a tile after the other.
+template <class Shape, Layout kLayout, class Operands>
+void launch_product(const Operands& operands, const Windows& windows, int splits,
+                    const WindowArrays& arrays) {
+  const WgmmaWork work = work_of<Shape>(windows, splits);
+  const gemm::WgmmaPlaces places(work);
+  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
+  launch(
+      conv2d_implicit_gemm_wgmma_tf32<Shape, Operands, kLayout>,
+      {dim3(blocks_for(places.count, 1, resident)), dim3(gemm::kWgmmaThreads), Shape::kSharedBytes},
+      operands, work, places,
+      WindowResult<Shape, float, kLayout>(windows, arrays.bias, arrays.out,
+                                          splits > 1 ? arrays.parts : nullptr));
+}
+
+/// Computes out, of kLayout, with the shape and the parts of the plan.
+template <Layout kLayout>
+void launch_with(const Windows& windows, const WindowArrays& arrays) {
+  const WindowPlan plan = plan_of(windows);
+  const bool by_tma = takes_tma(windows, arrays.source_layout, arrays.weights_layout) &&
+                      gemm::begin_at_16_bytes(arrays.source, arrays.weights);
+  with_shape(plan, by_tma, [&]<class Shape>(Shape) {
+    if (by_tma) {
+      launch_product<Shape, kLayout>(
+          tf32_tma_operands<Shape>(windows, arrays.source, arrays.weights), windows, plan.splits,
+          arrays);
+    } else if constexpr (std::is_same_v<Shape, Narrow>) {
+      Windows in_memory = windows;
+      in_memory.layout = arrays.source_layout;
+      launch_product<Shape, kLayout>(
+          GatheredOperands<Shape, float>{.pixels = {arrays.source, in_memory, windows.group_c},
+                                         .weights = arrays.weights,
+                                         .weights_layout = arrays.weights_layout,
+                                         .filters = FilterTiles<Shape>(windows)},
+          windows, plan.splits, arrays);
+    }
+  });
+  if (plan.splits > 1) {
+    launch_sum_splits(arrays.parts, plan.splits, windows.out_size(), arrays.bias, windows.plane(),
+                      windows.K, windows.activation, arrays.out);
+  }
 }
 
 /// Whether x and weights are copied into the workspace first, with their channels innermost.
 bool repacks(const Conv2dProblem& conv) {
-  return conv.layout == Layout::nchw && fits_the_copy_engine(windows_of(conv));
+  return conv.layout == Layout::nchw && fits_im2col(forward_windows(conv));
 }
 
 Declined supports(const Conv2dProblem& conv) {
-  if (conv.dtype != DType::f32) return "float32 only";
-  if (conv.precision == Precision::fp32) {
-    return "rounds its factors to TF32, and the problem asks for fp32";
-  }
-  if (const Declined why = why_no_windows(conv)) return why;
-  if (const Declined why = gemm::why_no_wgmma()) return why;
-  switch (conv.map) {
-    case TileMap::row_major: return {};  // an order of its own, without a grid
-    case TileMap::stream_k: return "the map stream_k: all tiles are cut into the same parts";
-    default: return why_no_grid(smallest_tiles(windows_of(conv)));
-  }
+  if (const Declined why = why_no_tf32_windows(conv)) return why;
+  return why_no_tile_map(forward_windows(conv));
 }
 
 /// The workspace, front to back.
@@ -179,7 +213,7 @@ struct Workspace {
 
 /// @param begin  the workspace, or null to learn its size
 Workspace workspace_at(const Conv2dProblem& conv, std::byte* begin) {
-  const Windows windows = windows_of(conv);
+  const Windows windows = forward_windows(conv);
   const std::int64_t taps = std::int64_t{conv.R} * conv.S;
   Workspace work{};
   WorkspaceCutter cutter(begin);
@@ -194,60 +228,8 @@ Workspace workspace_at(const Conv2dProblem& conv, std::byte* begin) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) { return workspace_at(conv, nullptr).bytes; }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
-template <class Shape, Layout kLayout, class Source>
-void launch_product(const Source& source, const WgmmaWork& work,
-                    const Pixels<Shape, kLayout>& result) {
-  const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
-  const gemm::WgmmaPlaces places(work);
-  launch(
-      conv2d_implicit_gemm_wgmma_tf32<Shape, Source, kLayout>,
-      {dim3(blocks_for(places.count, 1, resident)), dim3(gemm::kWgmmaThreads), Shape::kSharedBytes},
-      source, work, places, result);
-}
-
-/// Computes out, of kLayout, with tiles of Shape and sums in `splits` parts; with Narrow ones where
-/// TMA cannot read the arrays. Returns without waiting.
-template <class Shape, Layout kLayout>
-void launch_with(const Windows& windows, int splits, const WindowArrays& arrays) {
-  const WgmmaWork work = work_of<Shape>(windows, splits);
-  const auto result = pixels_of<Shape, kLayout>(windows, splits, arrays);
-  if (by_the_copy_engine(windows, arrays)) {
-    launch_product(im2col_source<Shape>(windows, arrays.source, arrays.weights), work, result);
-  } else if constexpr (std::is_same_v<Shape, Narrow>) {
-    launch_product(gathered_source<Shape>(windows, arrays), work, result);
-  } else {
-    launch_with<Narrow, kLayout>(windows, splits, arrays);
-    return;  // parts are added up there
-  }
-  if (splits > 1) {
-    launch_sum_splits(arrays.parts, splits, windows.out_size(), arrays.bias, windows.plane(),
-                      windows.K, windows.activation, arrays.out);
-  }
-}
-
-/// Computes out; returns without waiting.
-void launch_windows(const Windows& windows, const WindowArrays& arrays) {
-  if (windows.pixels() == 0) return;
-  const auto [shape, splits] = plan_of(windows);
-  const auto with = [&]<class Shape>(Shape) {
-    if (windows.layout == Layout::nchw) {
-      launch_with<Shape, Layout::nchw>(windows, splits, arrays);
-    } else {
-      launch_with<Shape, Layout::nhwc>(windows, splits, arrays);
-    }
-  };
-  switch (shape) {
-    case WindowPlan::narrow: with(Narrow{}); break;
-    case WindowPlan::tall: with(Tall{}); break;
-    case WindowPlan::medium: with(Medium{}); break;
-    case WindowPlan::large: with(Large{}); break;
-  }
-}
-
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& context) {
-  Windows windows = windows_of(conv);
+  Windows windows = forward_windows(conv);
   const Workspace work = workspace_at(conv, context.workspace_as<std::byte>());
   WindowArrays product = {.source = arrays.x,
                           .weights = arrays.weights,
@@ -258,7 +240,7 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
                           .parts = work.parts};
   if (repacks(conv)) {
     const int padded = padded_channels(windows.group_c), taps = conv.R * conv.S;
-    pack_source(windows, product.source, work.x);
+    launch_pack_source(windows, product.source, work.x);
     gemm::launch_transpose({.axes = {{.count = conv.K,
                                       .from = std::int64_t{windows.group_c} * taps,
                                       .to = std::int64_t{padded} * taps},
@@ -276,17 +258,47 @@ void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context& c
     product.source_layout = product.weights_layout = Layout::nhwc;
     windows.group_c = padded;
   }
-  launch_windows(windows, product);
+  launch_windows_tf32(windows, product);
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  Windows windows = windows_of(conv);
-  if (!repacks(conv)) return in_words(windows, conv.layout, conv.layout);
+  Windows windows = forward_windows(conv);
+  if (!repacks(conv)) return windows_tf32_in_words(windows, conv.layout, conv.layout);
   windows.group_c = padded_channels(windows.group_c);
-  return text("repacked, ", in_words(windows, Layout::nhwc, Layout::nhwc));
+  return text("repacked, ", windows_tf32_in_words(windows, Layout::nhwc, Layout::nhwc));
 }
 
 }  // namespace
+
+void launch_windows_tf32(const Windows& windows, const WindowArrays& arrays) {
+  if (windows.pixels() == 0) return;
+  if (windows.layout == Layout::nchw) {
+    launch_with<Layout::nchw>(windows, arrays);
+  } else {
+    launch_with<Layout::nhwc>(windows, arrays);
+  }
+}
+
+std::string windows_tf32_in_words(const Windows& windows, Layout source, Layout weights) {
+  return plan_in_words(windows, takes_tma(windows, source, weights));
+}
+
+void launch_pack_source(const Windows& windows, const float* source, float* packed) {
+  const int padded = padded_channels(windows.group_c), image = windows.H * windows.W;
+  const std::int64_t pixel = std::int64_t{windows.groups} * padded;
+  const std::int64_t group = std::int64_t{windows.group_c} * image;
+  gemm::launch_transpose(
+      {.axes = {{.count = windows.N, .from = windows.groups * group, .to = image * pixel},
+                {.count = windows.groups, .from = group, .to = padded},
+                {}},
+       .rows = windows.group_c,
+       .columns = image,
+       .from_row = image,
+       .from_column = 1,
+       .to_row = pixel,
+       .padded = padded},
+      source, packed);
+}
 
 extern const Implementation<Conv2dArrays> implicit_gemm_wgmma_tf32 = {
     .supports = supports,

@@ -1,34 +1,34 @@
 /// @file cluster_reduction.cu
-/// @brief conv2d_wgrad on Hopper in 16 bits: the blocks of a cluster add up their sums in shared
-/// memory, before any go to memory.
+/// @brief conv2d_wgrad in half precision: the blocks of a cluster add up their accumulators in
+/// distributed shared memory before any are stored.
 ///
 /// - Before: halo_tile.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** The rung before cuts the pixels of a tile into parts, one a block; each block
-/// stores all its sums, and a second kernel loads them again. Here two or four blocks of a tile are
-/// a cluster. When the last of them has multiplied, nobody needs the stages any more, and sums take
-/// their place: each block owns a share of the tile, and the others send it theirs,
+/// **The idea.** halo_tile.cu cuts the pixels of a tile into parts, one a block; each block stores
+/// all accumulators, and a second kernel loads them again. Here two or four blocks of a tile are a
+/// cluster. When the last of them has multiplied, the stages are free, and accumulators take their
+/// place: each block owns a share of the tile, and the others send it theirs,
 ///
-///     block 0   sums of fours 0 1 2 3 ...      0 and 2 stay, 1 and 3 go to block 1
-///     block 1   sums of fours 0 1 2 3 ...      1 and 3 stay, 0 and 2 go to block 0
+///     block 0   fours of accumulators 0 1 2 3 ...      0 and 2 stay, 1 and 3 go to block 1
+///     block 1   fours of accumulators 0 1 2 3 ...      1 and 3 stay, 0 and 2 go to block 0
 ///
-/// by `st.async`, which also tells a barrier there of their bytes. Who has waited for all of them
-/// adds them up in the order of ranks and stores its share. Where a cluster has all parts, that is
-/// dw. And db needs no tensor core: the three idle warps of the warpgroup that loads add up dy from
-/// the stages, or, where one part is all, blocks for which there is no tile do so from memory.
+/// by `st.async`, which also counts the bytes at a barrier there. A block that has received all of
+/// them adds them up in the order of ranks and stores its share. Where a cluster has all parts,
+/// that is dw. db needs no tensor core: the three idle warps of the producer's warpgroup add up dy
+/// from the stages, or, where one part is all, blocks without a tile add it up from DRAM.
 ///
-/// **Expect.** 17 bytes a cycle go from an SM to another, as many as to the L2 cache: an exchange
-/// takes what it saves of stores. What it saves is the second kernel; half of the sums in a block's
-/// registers may be another's, as B10's are. B9 takes 88 us on an H200 in place of 95, without
-/// products with ones. B7's images follow one another in a row (shared/tap_bands.cuh): a band has
-/// 14 steps in place of 4, and 19.5 us are expected in place of 22.4. B4 and B6 as before.
+/// **Expect.** 17 bytes per cycle go from an SM to another, as many as to the L2 cache: an exchange
+/// takes the time of the stores that it saves, and the second kernel is not needed; half of the
+/// accumulators may be another block's, as B10's are. B9 88 us instead of 95, without products with
+/// ones. B7's images follow one another in a row (shared/tap_bands.cuh): a band has 14 steps
+/// instead of 4, 19.5 us instead of 22.4. B4 and B6 as before.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect blocks 8, two clusters of two for two tiles of 32 channels, and four blocks for db
 /// @expect requests.shared.async 4 * 2 + 4 * 12 * 6 = 296, boxes, and half of the sums
 /// @expect bytes_per_lane.dw.store 8, as the fours lie
-/// **Costs.** Blocks of a cluster wait for the last one. A workspace where one cluster is not
-/// enough for a tile. Declined: as before.
+/// **Costs.** The blocks of a cluster wait for the last one. A workspace where one cluster is not
+/// enough for a tile. Not supported: as before.
 /// **Try.** Clusters of eight: why do only 15 of them run at a time on 132 SMs? Count by fours,
 /// too.
 #include <bit>
@@ -40,30 +40,15 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_bias.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_clusters.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/tap_bands.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_exchange.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-/// Of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
-constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
-constexpr int kInFlight = 3;  ///< Products that a warpgroup leaves to the tensor cores meanwhile.
-
-/// The descriptor of what begins 16 * `units` bytes further.
-__device__ std::uint64_t further(std::uint64_t descriptor, int units) {
-  const auto low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(units);
-  return (descriptor >> 32 << 32) | low;
-}
-
-/// One part of a tile a block: a warp, the producer, brings bands of x and dy from `source`; three
+/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
 /// warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of a
-/// cluster exchange their sums. Source: CopiedBoxes or GatheredBoxes. kImages: a band has several.
+/// cluster exchange their sums. Source: TmaBoxes or GatheredBoxes. kImages: a band has several.
 /// Grid: tiles * parts, in clusters; block kTapThreads; shared_bytes_of() the plan.
 template <class T, int kChannels, class Source, bool kImages>
 __global__ void __launch_bounds__(kTapThreads, 1)
@@ -100,11 +85,11 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const int count = work.bands_each + (block < work.longer ? 1 : 0);
   Band band = bands.at(begin);
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the barriers, modulo 2
   const auto next_stage = [&] {
     if (++stage < bands.stages) return;
     stage = 0;
-    round ^= 1;
+    phase ^= 1;
   };
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
@@ -119,8 +104,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held a round ago; at once in round 0.
-      ptx::mbarrier_wait(&barriers.empty[stage], round ^ 1);
+      // Until the consumers have read what the stage held before; at once in phase 0.
+      ptx::mbarrier_wait(&barriers.empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &barriers.full[stage]);
     }
@@ -128,24 +113,11 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   }
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
 
-  // What the last step reads behind the boxes: zeros of dy, and of x at least no NaN.
-  const int x_end = bands.images * bands.x_area() * bands.pixel_bytes;
-  const int dy_end = bands.x_bytes + bands.images * bands.area() * kDyBytes;
-  const int behind_x = (bands.x_bytes - x_end) / 16,
-            behind = behind_x + (bands.bytes - dy_end) / 16;
-  for (int i = thread; i < bands.stages * behind; i += kTapConsumers) {
-    const int at = i % behind;
-    char* const to = stages + i / behind * bands.bytes +
-                     (at < behind_x ? x_end + 16 * at : dy_end + 16 * (at - behind_x));
-    *reinterpret_cast<uint4*>(to) = {};
-  }
-  ptx::fence_proxy_async();                   // ordinary stores, which wgmma will read
-  ptx::named_barrier_sync(1, kTapConsumers);  // separates them from all products
+  zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
-  float sums[kColumns / 2];
+  float accumulators[kColumns / 2];
 #pragma unroll
-  for (float& sum : sums) sum = 0.0f;
-  // All factors lie in the same 256 KB: descriptors differ in the low word, in units of 16 bytes.
+  for (float& sum : accumulators) sum = 0.0f;
   const std::uint64_t dy_at = ptx::wgmma_row_major_descriptor(stages + bands.x_bytes, 0);
   // The columns of the first tap; those of the next ones are a tap's pixels further on.
   const std::uint64_t x_at =
@@ -160,14 +132,15 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   for (int i = 0; i < count; ++i, bands.advance(band)) {
     const int lines = bands.lines(band), steps = bands.steps(band);
     const int begin_of_stage = stage * (bands.bytes / 16);
-    ptx::mbarrier_wait(&barriers.full[stage], round);
+    ptx::mbarrier_wait(&barriers.full[stage], phase);
+    // accumulators[k][s][c] += dy[p][q][k] * x[p + consumer * dilation.h][q + s * dilation.w][c]
     ptx::wgmma_fence();
     if constexpr (kImages) {
       int x = begin_of_stage + x_row * kPixelX, dy = begin_of_stage, left = area;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
-        gemm::wgmma_across<kColumns, T>(sums, further(dy_at, dy),
-                                        further(left < kTapDepth ? x_of_two_at : x_at, x));
+        conv2d::wgmma_half<kColumns, T, true, true>(
+            accumulators, further(dy_at, dy), further(left < kTapDepth ? x_of_two_at : x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;
@@ -181,18 +154,14 @@ __global__ void __launch_bounds__(kTapThreads, 1)
       int dy = begin_of_stage + line * bands.columns * kPixelDy;
 #pragma unroll 1
       for (int step = 0; step < steps; ++step) {
-        gemm::wgmma_across<kColumns, T>(sums, further(dy_at, dy), further(x_at, x));
+        conv2d::wgmma_half<kColumns, T, true, true>(accumulators, further(dy_at, dy),
+                                                    further(x_at, x));
         ptx::wgmma_commit_group();
         x += kTapDepth * kPixelX;
         dy += kTapDepth * kPixelDy;
       }
     }
-    // All but this band's last products are done: the stage before may be overwritten.
-    if (lines * steps >= kInFlight) {
-      ptx::wgmma_wait_group<kInFlight>();
-    } else {
-      ptx::wgmma_wait_group<1>();
-    }
+    wait_for_band_before(lines * steps);
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&barriers.empty[last_stage]);
     last_stage = stage;
     next_stage();
@@ -201,21 +170,20 @@ __global__ void __launch_bounds__(kTapThreads, 1)
 
   const SumParts& dw = work.parts.dw;
   if (place.blocks() == 1) {
-    store_taps<kChannels>(work.tiles, tile, tile.r + consumer, dw, part, work.pairs, sums);
+    store_taps<kChannels>(work.tiles, tile, tile.r + consumer, dw, part, work.pairs, accumulators);
     return;
   }
   tell_all(place, &barriers.all_read);
   ptx::mbarrier_wait(&barriers.all_read, 0);
-  send_sums(place, sums, sum_parts, &barriers.sums_came);
-  ptx::mbarrier_wait(&barriers.sums_came, 0);
+  send_sums(place, accumulators, sum_parts, &barriers.sums_arrived);
+  ptx::mbarrier_wait(&barriers.sums_arrived, 0);
   add_and_store<kChannels>(place, sum_parts, work.tiles, tile, tile.r + consumer, dw, part,
                            work.pairs);
 }
 
 /// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
-bool by_the_copy_engine(const Conv2dProblem& conv) {
-  return conv.N > 0 && conv2d::in_eights(conv.C / conv.groups) &&
-         conv2d::in_eights(conv.K / conv.groups);
+bool rows_for_tma(const Conv2dProblem& conv) {
+  return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -231,9 +199,9 @@ Declined supports(const Conv2dProblem& conv) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
-  for (const bool copied : {false, by_the_copy_engine(conv)}) {
-    const ClusterPlan plan = cluster_plan(conv, copied);
-    const TapParts parts = parts_of(conv, plan, BiasBlocks(conv, plan, copied));
+  for (const bool by_tma : {false, rows_for_tma(conv)}) {
+    const ClusterPlan plan = cluster_plan(conv, by_tma);
+    const TapParts parts = parts_of(conv, plan, BiasBlocks(conv, plan, by_tma));
     if (parts.db.parts > 1) floats = std::max(floats, parts.floats());
   }
   return static_cast<std::size_t>(floats) * sizeof(float);
@@ -251,9 +219,9 @@ void launch_product(const Source& source, const TapWork& work, const T* dy) {
 void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    const bool copied = by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy);
-    const ClusterPlan plan = cluster_plan(conv, copied);
-    const BiasBlocks bias(conv, plan, copied);
+    const bool by_tma = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
+    const ClusterPlan plan = cluster_plan(conv, by_tma);
+    const BiasBlocks bias(conv, plan, by_tma);
     TapParts parts = parts_of(conv, plan, bias);
     parts.begin_at(context.workspace_as<float>(), arrays.dw);
     if (parts.db.parts == 1) parts.db.from = arrays.db;
@@ -270,29 +238,29 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
         .bias = bias,
         .log_cluster = std::bit_width(static_cast<unsigned>(plan.cluster)) - 1u,
     };
-    if (!copied) {
+    if (!by_tma) {
       launch_product<T, kManyChannels, false>(gathered_boxes(conv, plan.bands, x, dy), work, dy);
     } else if (plan.channels == kManyChannels) {
-      launch_product<T, kManyChannels, false>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kManyChannels, false>(tma_boxes(conv, plan.bands, x, dy), work, dy);
     } else if (plan.bands.images > 1) {
-      launch_product<T, kFewChannels, true>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kFewChannels, true>(tma_boxes(conv, plan.bands, x, dy), work, dy);
     } else {
-      launch_product<T, kFewChannels, false>(copied_boxes(conv, plan.bands, x, dy), work, dy);
+      launch_product<T, kFewChannels, false>(tma_boxes(conv, plan.bands, x, dy), work, dy);
     }
     if (parts.db.parts > 1) launch_add_tap_parts(parts, arrays.dw, arrays.db);
   });
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  const bool copied = by_the_copy_engine(conv);
-  const ClusterPlan plan = cluster_plan(conv, copied);
+  const bool by_tma = rows_for_tma(conv);
+  const ClusterPlan plan = cluster_plan(conv, by_tma);
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.channels, " channels",
               plan.bands.images > 1 ? ", images in a row"
               : plan.bands.folded   ? ", folded"
                                     : ", strips",
               ", clusters of ", plan.cluster, plan.parts > 1 ? ", parts" : ", whole sums",
-              copied ? ", by TMA" : ", by a warp",
-              BiasBlocks(conv, plan, copied).blocks > 0 ? ", db by blocks of its own" : "");
+              by_tma ? ", by TMA" : ", by a warp",
+              BiasBlocks(conv, plan, by_tma).blocks > 0 ? ", db by blocks of its own" : "");
 }
 
 }  // namespace

@@ -1,35 +1,36 @@
 /// @file halo_tile.cu
-/// @brief conv2d_wgrad on Hopper in 16 bits: a block has nine taps of a filter, and brings a pixel
-/// once for all of them.
+/// @brief conv2d_wgrad in half precision with halo-tile reuse: a block computes nine taps of a
+/// filter and loads each pixel once for all of them.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - After: cluster_reduction.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** The rung before brings each pixel of x for each tap. But the taps' pixels are the
-/// same ones, shifted. So three warpgroups hold the sums of 64 filters by 64 or 32 channels by 3 x
-/// 3 taps in their registers, a row of taps each, and go through the image in bands:
+/// **The idea.** warp_specialized.cu loads each pixel of x for each tap. But the taps' pixels are
+/// the same ones, shifted. So three warpgroups hold the accumulators of 64 filters by 64 or 32
+/// channels by 3 x 3 taps in registers, a row of taps each, and go through the image in bands:
 ///
 ///     x    . . . . . . . .     rows p - 1 ... p + 3
 ///     dy     o o o o o o       rows p ... p + 2, times x shifted by r rows and s columns
 ///
-/// The swizzle follows the bits of an address, and so a factor may begin at any pixel of a stage. A
-/// descriptor also says how far columns 64 ... 127 of a factor are from the first 64. Let that be
-/// one pixel: then a `wgmma` of 192 columns reads x for s = 0, 1, 2 from the same bytes. db is
-/// dy times a factor of ones, of which each row of taps has a share.
+/// The swizzle follows the bits of an address, and so an operand may begin at any pixel of a stage.
+/// A descriptor also says how far columns 64 ... 127 of an operand are from the first 64. With a
+/// distance of one pixel, a `wgmma` of 192 columns reads x for s = 0, 1, 2 from the same bytes. db
+/// is dy times an operand of ones, of which each row of taps computes a share.
 ///
 /// **Expect.** 64 channels: for 16 pixels 288 cycles of the tensor cores and 5 KB from L2, 18 bytes
-/// a cycle where the rung before has 50 to 90; 8 KB of shared memory are read in 96 cycles, two
-/// thirds of what there is. But each block stores 147 KB, and its parts are read again: 10 us. With
-/// 32 channels it is half of that, for 107 bytes a cycle of shared memory. Short sums take those.
-/// Of the pixels, rows of no multiple of 16 waste a tenth, of 7 a quarter. B4 22 us, B6 21, B7 23,
-/// B9 105 (70 for the memory alone), B10 350.
+/// per cycle where warp_specialized.cu needs 50 to 90; 8 KB of shared memory are read in 96 cycles,
+/// two thirds of its bandwidth. But each block stores 147 KB, and its parts are read again: 10 us.
+/// With 32 channels it is half of that, for 107 bytes per cycle of shared memory: better for short
+/// sums. Rows of no multiple of 16 pixels waste a tenth, of 7 pixels a quarter. B4 22 us, B6 21, B7
+/// 23, B9 105 (70 for DRAM alone), B10 350 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 8 * (1 + 1) = 16, two tiles of four bands
 /// @expect bytes_per_lane.shared.async (6 * 18 * 64 + 4 * 16 * 128) / 2 = 7552, the two boxes
 /// @expect bytes_per_lane.dw.store 16, four channels
-/// **Costs.** Filters of fewer taps multiply by taps that they do not have. A workspace for parts.
-/// A warp gathers what is not in eights. Declined: strides, dilations that do not fit; as before.
+/// **Costs.** Filters of fewer than 3 x 3 taps multiply by taps that they do not have. A workspace
+/// for parts. A warp gathers where channels are no multiples of 8. Not supported: strides,
+/// dilations whose pixels do not fit; as before.
 /// **Try.** Stride 2: which columns of x belong to s = 0 and s = 2, which to s = 1?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
@@ -37,28 +38,14 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/tap_bands.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_plan.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-constexpr int kTapConsumers = 128 * kTapAxis;     ///< Threads that multiply.
-constexpr int kTapThreads = kTapConsumers + 128;  ///< And a warpgroup that loads.
-/// Of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
-constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
-constexpr int kInFlight = 3;  ///< Products that a warpgroup leaves to the tensor cores meanwhile.
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
-
-/// The descriptor of what begins 16 * `units` bytes further.
-__device__ std::uint64_t further(std::uint64_t descriptor, int units) {
-  const auto low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(units);
-  return (descriptor >> 32 << 32) | low;
-}
 
 /// What there is to compute, and where it goes.
 struct TapWork {
@@ -70,8 +57,8 @@ struct TapWork {
   bool pairs;      ///< two neighbouring channels of dw can be stored at once
 };
 
-/// One part of a tile a block: a warp, the producer, brings bands of x and dy from `source`; three
-/// warpgroups multiply, each for a row of taps. Source: CopiedBoxes or GatheredBoxes.
+/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
+/// warpgroups multiply, each for a row of taps. Source: TmaBoxes or GatheredBoxes.
 /// Grid: tiles * splits; block kTapThreads; stages of work.bands in shared memory.
 template <class T, int kChannels, class Source>
 __global__ void __launch_bounds__(kTapThreads, 1)
@@ -102,11 +89,11 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const int count = work.bands_each + (split < work.longer ? 1 : 0);
   Band band = bands.at(begin);
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the barriers, modulo 2
   const auto next_stage = [&] {
     if (++stage < bands.stages) return;
     stage = 0;
-    round ^= 1;
+    phase ^= 1;
   };
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
@@ -116,8 +103,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held a round ago; at once in round 0.
-      ptx::mbarrier_wait(&empty[stage], round ^ 1);
+      // Until the consumers have read what the stage held before; at once in phase 0.
+      ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &full[stage]);
     }
@@ -128,30 +115,17 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   const std::uint32_t two_ones = 0x10001u * rounded_to<T>(1.0f).bits;
   for (int i = thread; i < kOnesBytes / 4; i += kTapConsumers)
     reinterpret_cast<std::uint32_t*>(ones)[i] = two_ones;
-  // What the last step reads behind the boxes: zeros of dy, and of x at least no NaN.
-  const int x_end = bands.x_rows * bands.x_columns * bands.pixel_bytes;
-  const int dy_end = bands.x_bytes + bands.rows * bands.columns * kDyBytes;
-  const int behind_x = (bands.x_bytes - x_end) / 16,
-            behind = behind_x + (bands.bytes - dy_end) / 16;
-  for (int i = thread; i < bands.stages * behind; i += kTapConsumers) {
-    const int at = i % behind;
-    char* const to = stages + i / behind * bands.bytes +
-                     (at < behind_x ? x_end + 16 * at : dy_end + 16 * (at - behind_x));
-    *reinterpret_cast<uint4*>(to) = {};
-  }
-  ptx::fence_proxy_async();                   // ordinary stores, which wgmma will read
-  ptx::named_barrier_sync(1, kTapConsumers);  // separates them from all products
+  zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
-  float sums[kColumns / 2], bias[kBiasColumns / 2];
+  float accumulators[kColumns / 2], bias[kBiasColumns / 2];
 #pragma unroll
-  for (float& sum : sums) sum = 0.0f;
+  for (float& sum : accumulators) sum = 0.0f;
 #pragma unroll
   for (float& sum : bias) sum = 0.0f;
-  // The warpgroups of all tiles of channels take turns at the bands in adding up dy.
+  // The warpgroups of all tiles of channels take alternate bands in adding up dy.
   const int shares = work.tiles.c * kTapAxis, share = tile.share * kTapAxis + consumer;
   int turn = begin % shares;
   const bool has_bias = tile.r == 0 && tile.s == 0;
-  // All factors lie in the same 256 KB: descriptors differ in the low word, in units of 16 bytes.
   const std::uint64_t ones_at = ptx::wgmma_row_major_descriptor(ones, 0);
   const std::uint64_t dy_at = ptx::wgmma_row_major_descriptor(stages + bands.x_bytes, 0);
   // The columns of the first tap; those of the next ones are a tap's pixels further on.
@@ -178,21 +152,19 @@ __global__ void __launch_bounds__(kTapThreads, 1)
         }
       }
     };
-    ptx::mbarrier_wait(&full[stage], round);
+    ptx::mbarrier_wait(&full[stage], phase);
+    // for each filter k, channel c and column s of taps, and pixel (p, q) of the band:
+    //   accumulators[k][s][c] += dy[p][q][k] * x[p + consumer * dilation.h][q + s * dilation.w][c]
     ptx::wgmma_fence();
-    for_each_step(
-        [&](std::uint64_t dy, std::uint64_t x) { gemm::wgmma_across<kColumns, T>(sums, dy, x); });
+    for_each_step([&](std::uint64_t dy, std::uint64_t x) {
+      conv2d::wgmma_half<kColumns, T, true, true>(accumulators, dy, x);
+    });
     if (adds_bias) {
       for_each_step([&](std::uint64_t dy, std::uint64_t) {
-        gemm::wgmma_across<kBiasColumns, T>(bias, dy, ones_at);
+        conv2d::wgmma_half<kBiasColumns, T, true, true>(bias, dy, ones_at);
       });
     }
-    // All but this band's last products are done: the stage before may be overwritten.
-    if (lines * steps >= kInFlight) {
-      ptx::wgmma_wait_group<kInFlight>();
-    } else {
-      ptx::wgmma_wait_group<1>();
-    }
+    wait_for_band_before(lines * steps);
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
     last_stage = stage;
     next_stage();
@@ -200,7 +172,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   ptx::wgmma_wait_group<0>();
 
   store_taps<kChannels>(work.tiles, tile, tile.r + consumer, work.parts.dw, split, work.pairs,
-                        sums);
+                        accumulators);
   if (!has_bias || lane % 4 != 0) return;
   const SumParts& db = work.parts.db;
   const int k = tile.k + thread % 128 / 32 * 16 + lane / 4;
@@ -211,9 +183,8 @@ __global__ void __launch_bounds__(kTapThreads, 1)
 }
 
 /// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
-bool by_the_copy_engine(const Conv2dProblem& conv) {
-  return conv.N > 0 && conv2d::in_eights(conv.C / conv.groups) &&
-         conv2d::in_eights(conv.K / conv.groups);
+bool rows_for_tma(const Conv2dProblem& conv) {
+  return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
 
 Declined supports(const Conv2dProblem& conv) {
@@ -229,8 +200,8 @@ Declined supports(const Conv2dProblem& conv) {
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
   std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
-  for (const bool copied : {false, by_the_copy_engine(conv)})
-    floats = std::max(floats, TapParts(conv, tap_plan(conv, copied)).floats());
+  for (const bool by_tma : {false, rows_for_tma(conv)})
+    floats = std::max(floats, TapParts(conv, tap_plan(conv, by_tma)).floats());
   return static_cast<std::size_t>(floats) * sizeof(float);
 }
 
@@ -246,8 +217,8 @@ void launch_product(const Source& source, const TapWork& work) {
 void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Context& context) {
   with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    const bool copied = by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy);
-    const TapPlan plan = tap_plan(conv, copied);
+    const bool by_tma = rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy);
+    const TapPlan plan = tap_plan(conv, by_tma);
     TapParts parts(conv, plan);
     parts.begin_at(context.workspace_as<float>(), arrays.dw);
     const TapWork work = {
@@ -260,23 +231,23 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
         .pairs = conv.C / conv.groups % 2 == 0 &&
                  reinterpret_cast<std::uintptr_t>(parts.dw.from) % 8 == 0,
     };
-    if (!copied) {
+    if (!by_tma) {
       launch_product<T, kManyChannels>(gathered_boxes(conv, plan.bands, x, dy), work);
     } else if (plan.channels == kManyChannels) {
-      launch_product<T, kManyChannels>(copied_boxes(conv, plan.bands, x, dy), work);
+      launch_product<T, kManyChannels>(tma_boxes(conv, plan.bands, x, dy), work);
     } else {
-      launch_product<T, kFewChannels>(copied_boxes(conv, plan.bands, x, dy), work);
+      launch_product<T, kFewChannels>(tma_boxes(conv, plan.bands, x, dy), work);
     }
     launch_add_tap_parts(parts, arrays.dw, arrays.db);
   });
 }
 
 std::string choice_in_words(const Conv2dProblem& conv) {
-  const TapPlan plan = tap_plan(conv, by_the_copy_engine(conv));
+  const TapPlan plan = tap_plan(conv, rows_for_tma(conv));
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.channels, " channels",
               plan.bands.folded ? ", folded" : ", strips",
               plan.splits > 1 ? ", parts" : ", whole sums",
-              by_the_copy_engine(conv) ? ", by TMA" : ", by a warp");
+              rows_for_tma(conv) ? ", by TMA" : ", by a warp");
 }
 
 }  // namespace

@@ -1,35 +1,37 @@
 /// @file split_k_1x1.cu
-/// @brief conv2d_wgrad on Hopper in 16 bits: each SM has a share of the pixels, which come from
-/// memory once, and few sums.
+/// @brief conv2d_wgrad in half precision, for 1 x 1: split-K over all SMs, each pixel is loaded
+/// from DRAM once.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** A layer of 1 x 1 has few weights and many pixels: memory limits it. B5 has 64 MB.
-/// The rung before reads 51 of them, dy, once more for db, gives work to 64 of 132 SMs, and fills
-/// half of its tiles. Here every SM has a tile of dw and an equal share of the pixels:
+/// **The idea.** A layer of 1 x 1 has few weights and many pixels: DRAM limits it. B5 has 64 MB.
+/// warp_specialized.cu reads 51 of them, dy, once more for db, has work for 64 of 132 SMs, and
+/// fills half of its tiles. Here every SM has a tile of dw and an equal share of the pixels:
 ///
 ///     block 0   step 0, 66, 132 ...   k0 ... k127   by c0 ... c63    two warpgroups of 64 filters
 ///     block 1   the same steps        k128 ... k255 by c0 ... c63
 ///     block 2   step 1, 67, 133 ...   k0 ... k127 ...
 ///
 /// Large tiles read less from L2, but each SM stores its tile as a part of the sums: 64 KB are 8 MB
-/// of all SMs, an eighth of B5's bytes, twice. A model weighs these. Filters are the product's
-/// rows, so that db is dy times a factor of ones, from what is in shared memory anyway. Windows of
-/// 1 x 1 come in boxes, as y does: TMA's im2col takes longer. Parts lie as registers
-/// hold them, and only who stores a sum of parts finds out which weights it is.
+/// of all SMs, an eighth of B5's bytes, twice. A model weighs these. Filters are the rows of the
+/// GEMM, so that db is dy times an operand of ones, from what is in shared memory anyway. Windows
+/// of 1 x 1 are loaded in boxes, as y is: TMA's im2col mode takes longer. Parts lie as registers
+/// hold them; the kernel that adds them up computes which weights they are.
 ///
-/// **Expect.** B5: 15.3 us for all bytes at 4.2 TB/s, 2.5 for a launch and the first bytes, 1.5 to
-/// store 4 MB of parts, 2 to add them: 21 us. B8: 77 MB from L2 in 10, 2.5, 8 and 4: 24 us.
+/// **Expect.** B5: 15.3 us for all bytes at 4.2 TB/s, 2.5 us for a launch and the first bytes, 1.5
+/// us to store 4 MB of parts, 2 us to add them: 21 us. B8: 77 MB from L2 in 10 us, and 2.5, 8 and 4
+/// us: 24 us.
 /// @expect on --n 2 --c 64 --h 16 --w 16 --k 128 --r 1 --s 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 8 * (2 + 1) = 24, eight steps of three boxes
 /// @expect bytes_per_lane.shared.async 64 * 64 * 2 = 8192, a box
 /// @expect bytes_per_lane.dw.store 8, two channels
-/// **Costs.** A workspace for parts. Filters of several taps bring each window for each tap, as
-/// before. Channels and filters of a group in eights, else a warp gathers. Declined: as before, and
-/// groups of fewer than 8 channels or filters, each of which would have a tile almost empty.
-/// **Try.** Two blocks with the same tile could be a cluster, and add their sums before they store
-/// them. How many MB less is that, and what does the exchange cost?
+/// **Costs.** A workspace for parts. Filters of several taps load each window for each tap, as
+/// before. Channels and filters of a group in multiples of 8, otherwise a warp gathers. Not
+/// supported: as before, and groups of fewer than 8 channels or filters, each of which would have a
+/// tile almost empty.
+/// **Try.** Two blocks with the same tile could be a cluster, and add their accumulators before
+/// they store them. How many MB less is that, and what does the exchange cost?
 #include <algorithm>
 
 #include "core/conv2d_gradients.hpp"
@@ -39,12 +41,8 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/half_plan.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/share_parts.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/share_pieces.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/share_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -54,8 +52,8 @@ constexpr int kMostThreads = 128 * (kMostConsumers + 1);  ///< A warpgroup loads
 constexpr int kRegistersToMultiply = 112, kRegistersToLoad = 32;
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
 
-/// One share of a tile a block: one warp, the producer, brings steps of x and dy from `source`;
-/// the other warpgroups multiply. Source: CopiedPieces or FetchedPieces.
+/// One share of a tile a block: one warp, the producer, loads steps of x and dy from `source`;
+/// the other warpgroups multiply. Source: TmaPieces or GatheredShares.
 /// Grid: tiles * shares; block 128 * (consumers + 1); `stages` of the shape in shared memory.
 template <class T, int kPieces, class Source>
 __global__ void __launch_bounds__(kMostThreads, 1)
@@ -99,11 +97,11 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const int share = static_cast<int>(blockIdx.x) / count;
   const ShareTile tile = tiles.at(number);
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the barriers, modulo 2
   const auto next_stage = [&] {
     if (++stage < stages) return;
     stage = 0;
-    round ^= 1;
+    phase ^= 1;
   };
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
@@ -113,8 +111,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
     if (thread >= 128 * consumers + (Source::kWholeWarp ? 32 : 1)) return;
     for (int step = share; step < steps; step += parts.shares, next_stage()) {
-      // Until the consumers have read what the stage held a round ago; at once in round 0.
-      ptx::mbarrier_wait(&empty[stage], round ^ 1);
+      // Until the consumers have read what the stage held before; at once in phase 0.
+      ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* const dy = ring + stage * stage_bytes;
       source.load(tiles, tile, step, dy, dy + shape.down * kPieceBytes, &full[stage]);
     }
@@ -122,7 +120,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   }
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
 
-  // A warpgroup without pieces of its own multiplies the first ones; nobody asks for its sums.
+  // A warpgroup without pieces of its own multiplies the first ones; its accumulators are not
+  // stored.
   const int row = consumer % shape.down, column = consumer / shape.down;
   const int i = row < tile.rows ? row : 0, j = column * kPieces < tile.columns ? column : 0;
   const std::uint64_t dy_at = ptx::wgmma_row_major_descriptor(ring + i * kPieceBytes, kPieceBytes);
@@ -130,28 +129,30 @@ __global__ void __launch_bounds__(kMostThreads, 1)
       ptx::wgmma_row_major_descriptor(ring + (shape.down + j * kPieces) * kPieceBytes, kPieceBytes);
   const std::uint64_t ones_at = ptx::wgmma_row_major_descriptor(ones, 0);
   constexpr int kColumns = kPieces * kHalfColumns;
-  float sums[kColumns / 2], bias[kBiasColumns / 2];
+  float accumulators[kColumns / 2], bias[kBiasColumns / 2];
 #pragma unroll
-  for (float& sum : sums) sum = 0.0f;
+  for (float& sum : accumulators) sum = 0.0f;
 #pragma unroll
   for (float& sum : bias) sum = 0.0f;
-  // The warpgroups with the same filters take turns at the steps in adding up dy.
+  // The warpgroups with the same filters take alternate steps in adding up dy.
   const bool has_bias = tile.piece == 0 && row < tile.rows;
   int turn = 0, last_stage = -1;
   for (int step = share; step < steps; step += parts.shares, next_stage()) {
-    ptx::mbarrier_wait(&full[stage], round);
+    ptx::mbarrier_wait(&full[stage], phase);
     // Descriptors count in units of 16 bytes, also from pixel to pixel.
     const int at = stage * (stage_bytes / 16);
+    // accumulators[filter k][channel c] += dy[pixel][k] * x[pixel][c] for the 64 pixels of the step
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kHalfStep; k += kShareDepth) {
-      gemm::wgmma_across<kColumns, T>(sums, dy_at + at + k * kHalfColumns / 8,
-                                      x_at + at + k * kHalfColumns / 8);
+      conv2d::wgmma_half<kColumns, T, true, true>(accumulators, dy_at + at + k * kHalfColumns / 8,
+                                                  x_at + at + k * kHalfColumns / 8);
     }
     if (has_bias && turn == column) {
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += kShareDepth)
-        gemm::wgmma_across<kBiasColumns, T>(bias, dy_at + at + k * kHalfColumns / 8, ones_at);
+        conv2d::wgmma_half<kBiasColumns, T, true, true>(bias, dy_at + at + k * kHalfColumns / 8,
+                                                        ones_at);
     }
     if (++turn == shape.across) turn = 0;
     ptx::wgmma_commit_group();
@@ -165,7 +166,8 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const int in_group = thread % 128;
 #pragma unroll
   for (int four = 0; four < kColumns / 8; ++four) {
-    const float4 sum = {sums[4 * four], sums[4 * four + 1], sums[4 * four + 2], sums[4 * four + 3]};
+    const float4 sum = {accumulators[4 * four], accumulators[4 * four + 1],
+                        accumulators[4 * four + 2], accumulators[4 * four + 3]};
     if (parts.shares > 1) {
       parts.store_part(share, number * consumers + consumer, four, in_group, sum);
     } else {
@@ -181,9 +183,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
 }
 
 /// Whether TMA can load the pieces, if the arrays begin at multiples of 16 bytes.
-bool by_the_copy_engine(const Conv2dProblem& conv) {
-  return conv.N > 0 && half_by_the_copy_engine(conv);
-}
+bool rows_for_tma(const Conv2dProblem& conv) { return conv.N > 0 && half_rows_for_tma(conv); }
 
 Declined supports(const Conv2dProblem& conv) {
   constexpr int kFewest = 8;  // channels, and filters, of one of several groups
@@ -224,10 +224,10 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
       }
     };
     const Windows windows = half_windows_of(conv);
-    if (by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy)) {
-      launch_with(copied_pieces<T>(conv, windows, x, dy));
+    if (rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy)) {
+      launch_with(tma_pieces<T>(conv, windows, x, dy));
     } else {
-      launch_with(FetchedPieces<T>{{x, windows, conv.C / conv.groups}, dy});
+      launch_with(GatheredShares<T>{{x, windows, conv.C / conv.groups}, dy});
     }
     launch_add_share_parts(parts);
   });
@@ -238,7 +238,7 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   return text(dtype_name(conv.dtype, conv.precision), ", ", plan.shape.down * kHalfColumns,
               " filters by ", plan.shape.columns() * kHalfColumns, " channels",
               plan.shares > 1 ? ", parts" : ", whole sums",
-              by_the_copy_engine(conv) ? ", by TMA" : ", by a warp");
+              rows_for_tma(conv) ? ", by TMA" : ", by a warp");
 }
 
 }  // namespace

@@ -1,34 +1,35 @@
 /// @file warp_specialized.cu
-/// @brief conv2d_wgrad on Hopper in 16 bits: both factors are read across their rows.
+/// @brief conv2d_wgrad in half precision by wgmma: both operands are read transposed.
 ///
 /// - Before: mma.cu
 /// - After: hopper/halo_tile.cu, hopper/split_k_1x1.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** The sums run over pixels, and in NHWC neither factor lies along them: x has the
-/// channels of a pixel side by side, dy its filters. Rungs before turned tiles over on their way
-/// into shared memory, 4 bytes at a time. In 16 bits `wgmma` has a bit "transpose" for each factor:
-/// boxes of 64 pixels go to shared memory as they lie, and the tensor cores read them across:
+/// **The idea.** The sums run over pixels, and in NHWC neither operand lies along them: x has the
+/// channels of a pixel side by side, dy its filters. Earlier rungs transpose tiles on their way
+/// into shared memory, 4 bytes at a time. In half precision `wgmma` has a transpose bit for each
+/// operand: boxes of 64 pixels go to shared memory as they lie, and the tensor cores read them
+/// across their rows:
 ///
-///     x   64 pixels of a tap      c0 c1 ... c63      rows of the product: channels of a tap
+///     x   64 pixels of a tap      c0 c1 ... c63      rows of the GEMM: channels of a tap
 ///         (im2col, as forward)    c0 c1 ... c63         dw^T [r s c][k]  =  x^T dy
 ///     dy  the same 64 pixels      k0 k1 ... k63      columns: filters
 ///
-/// A row tile is two *pieces*, 64 channels of one tap each, one for each warpgroup. There are few
-/// tiles and long sums: tiles are cut into parts, as many as a model of rounds and bytes finds
-/// best, which are added up in order afterwards.
+/// A tile of rows is two *pieces*, 64 channels of one tap each, one for each consumer warpgroup.
+/// There are few tiles and long sums, so the sums are split (split-K): a model of waves and bytes
+/// chooses the number of parts, which a second kernel adds up in order.
 ///
 /// **Expect.** Steps as the forward pass's: with 256 filters a tile (B6, B7, B10) 48 KB for 1024
-/// cycles of the tensor cores, 500 to 600 TFLOP/s less what parts cost: B10 430 us. With 64 filters
-/// (B4, B9) shared memory limits, at 58 % of peak: B4 25 us, B9 140 us. db reads dy once more, 2 to
-/// 30 us.
+/// cycles of the tensor cores, 500 to 600 TFLOP/s less what the parts cost: B10 430 us. With 64
+/// filters (B4, B9) shared memory limits to 58 % of the peak: B4 25 us, B9 140 us. db reads dy once
+/// more, 2 to 30 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 5 * 4 * (2 + 1) = 60, five tiles, four steps, three boxes
 /// @expect bytes_per_lane.shared.async 64 * 64 * 2 = 8192, a box
 /// @expect lanes_per_request.dw.store 32, floats
-/// **Costs.** A workspace for parts. Channels and filters of a group in eights, else the producer
-/// warp gathers: right, and slow. Declined: other types, nchw, filters of over 1024 taps, all but
-/// compute capability 9.0.
+/// **Costs.** A workspace for the parts. Channels and filters of a group in multiples of 8,
+/// otherwise the producer warp gathers: correct, and slow. Not supported: other types, nchw,
+/// filters of over 1024 taps, GPUs other than sm_90a.
 /// **Try.** For 64 filters, let channels be the columns, four pieces at a time, and filters the
 /// rows. What share of the last tile is empty for B4?
 #include "core/conv2d_gradients.hpp"
@@ -38,14 +39,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/half_pieces.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/half_plan.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/sum_pixels.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -61,10 +55,10 @@ struct WeightSums {
   conv2d::FilterTiles<Shape> filters;  ///< of the tiles' columns
   Pieces pieces;                       ///< of a group
 
-  /// Stores a warpgroup's sums [64 channels][filters] of a piece. A request of a warp is four
-  /// filters, of each eight channels: whole sectors.
+  /// Stores a warpgroup's accumulators [64 channels][filters] of a piece. A request of a warp is
+  /// four filters, of each eight channels: whole sectors.
   __device__ void store_tile(const WgmmaItem& item, int consumer,
-                             const float (&sums)[Shape::N / 2]) const {
+                             const float (&accumulators)[Shape::N / 2]) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int piece = static_cast<int>(item.m) * gemm::kConsumers + consumer;
     if (piece >= pieces.count) return;
@@ -77,12 +71,12 @@ struct WeightSums {
 #pragma unroll
     for (int i = 0; i < Shape::N / 2; ++i) {
       const int column = i / 4 * 8 + lane % 4 * 2 + i % 2, below = i / 2 % 2 * 8;
-      if (column < count && c + below < channels) to[column * filter + below] = sums[i];
+      if (column < count && c + below < channels) to[column * filter + below] = accumulators[i];
     }
   }
 };
 
-/// Sums over pixels: one warp, the producer, brings the steps' pieces of x and dy from `source`;
+/// Sums over pixels: one warp, the producer, loads the steps' pieces of x and dy from `source`;
 /// the others, two warpgroups of consumers, multiply a piece each and store the sums in `result`.
 /// Source: Im2colPieces or GatheredPieces. Grid: <= places.count; block gemm::kWgmmaThreads.
 template <class Shape, class T, class Source>
@@ -106,7 +100,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the barriers, modulo 2
   if (thread >= gemm::kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -116,14 +110,17 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       if (!gemm::item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Until the consumers have read what the stage held before; at once in phase 0.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
+        // for each pixel i of the 64 of the step:
+        //   a[piece][i][c] = x[window of i, shifted by the piece's tap][64 channels c]
+        //   b[i][k] = dy[i][filter + k]
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
-        source.advance(cursor);
+        source.advance(cursor);  // 64 pixels on
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
@@ -134,22 +131,24 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
     if (!gemm::item_at(work, places, index, &item)) continue;
-    float sums[Shape::N / 2];
+    float accumulators[Shape::N / 2];
 #pragma unroll
-    for (int j = 0; j < Shape::N / 2; ++j) sums[j] = 0.0f;
+    for (int j = 0; j < Shape::N / 2; ++j) accumulators[j] = 0.0f;
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const char* a = stages + stage * Shape::kStageBytes;
       const std::uint64_t a_at =
           ptx::wgmma_row_major_descriptor(a + consumer * kPieceBytes, kPieceBytes);
       const std::uint64_t b_at = ptx::wgmma_row_major_descriptor(a + Shape::kBytesA, kPieceBytes);
+      // for each channel c, filter k, and pixel i of the 64:
+      //   accumulators[c][k] += a[consumer][i][c] * b[i][k]
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += 16) {
         // Descriptors count in units of 16 bytes: from pixel to pixel of both.
-        gemm::wgmma_across<Shape::N, T>(sums, a_at + k * kHalfColumns / 8,
-                                        b_at + k * kHalfColumns / 8);
+        conv2d::wgmma_half<Shape::N, T, true, true>(accumulators, a_at + k * kHalfColumns / 8,
+                                                    b_at + k * kHalfColumns / 8);
       }
       ptx::wgmma_commit_group();
       // All but this step's products are done: the stage before may be overwritten.
@@ -158,13 +157,14 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
-    result.store_tile(item, consumer, sums);
+    // dw[filter + k][tap of the piece][c] = accumulators[c][k]; or a part of it
+    result.store_tile(item, consumer, accumulators);
   }
 }
 
@@ -192,7 +192,7 @@ void launch_with(const Conv2dProblem& conv, int splits, const T* x, const T* dy,
   const Pieces pieces(conv);
   const WgmmaWork work = half_work_of<Shape>(conv, splits);
   const WeightSums<Shape> result = {dw, weights_of(conv), filters, pieces};
-  if (half_by_the_copy_engine(conv) && gemm::begin_at_16_bytes(x, dy)) {
+  if (half_rows_for_tma(conv) && gemm::begin_at_16_bytes(x, dy)) {
     launch_product<Shape, T>(im2col_pieces<Shape>(windows, pieces, x, dy), work, result);
   } else if constexpr (std::is_same_v<Shape, Narrow>) {
     launch_product<Shape, T>(
@@ -234,7 +234,7 @@ std::string choice_in_words(const Conv2dProblem& conv) {
   return with_half_shape(conv, [&]<class Shape>(Shape) {
     return text(dtype_name(conv.dtype, conv.precision), ", ", Shape::N, " filters, ",
                 half_splits_of<Shape>(conv) > 1 ? "parts" : "whole sums",
-                half_by_the_copy_engine(conv) ? ", by TMA" : ", by a warp");
+                half_rows_for_tma(conv) ? ", by TMA" : ", by a warp");
   });
 }
 

@@ -9,7 +9,6 @@
 
 #include "core/cuda/early_launch.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/share_plan.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
@@ -106,7 +105,7 @@ __device__ Sum add_shared(const float* from, int count, std::int64_t apart, cons
 }
 
 /// db = the sum of its parts, by the first rows of blocks, and dw by the others, if it has several.
-/// Grid: blocks for a warpgroup's sums, by db_rows and the warpgroups of all tiles; block
+/// Grid: blocks for a warpgroup's accumulators, by db_rows and the warpgroups of all tiles; block
 /// kAddThreads.
 static __global__ void __launch_bounds__(kAddThreads)
     conv2d_wgrad_add_share_parts(const __grid_constant__ ShareParts parts, int db_rows) {

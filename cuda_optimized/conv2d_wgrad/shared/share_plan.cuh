@@ -1,13 +1,13 @@
 /// @file share_plan.cuh
-/// @brief Which tiles hopper/split_k_1x1.cu takes, and into how many shares the
-/// pixels are cut.
+/// @brief The tiles and shares of pixels that hopper/split_k_1x1.cu chooses, and how its producer
+/// warp loads a step of x and dy: by TMA, or element by element.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 
 #include "core/cuda/device_attribute.hpp"
-#include "cuda_optimized/conv2d_wgrad/shared/half_pieces.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/pieces.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
@@ -15,7 +15,7 @@ inline constexpr int kMostConsumers = 4;   ///< Warpgroups of a block that multi
 inline constexpr int kMostShares = 256;    ///< Of the pixels.
 inline constexpr int kMaxShareStages = 8;  ///< In the ring in shared memory.
 inline constexpr int kShareDepth = 16;     ///< Pixels that one `wgmma` adds up.
-/// A factor of ones, before the stages.
+/// An operand of ones, before the stages.
 inline constexpr int kShareOnesBytes = kShareDepth * kHalfColumns * 2;
 
 /// A block's tile: `down` pieces of 64 filters by `across` times `pieces` of 64 channels at a tap.
@@ -29,7 +29,7 @@ struct ShareShape {
   HOST_DEVICE int columns() const { return across * pieces; }
   /// Of a stage: dy's pieces, and x's behind them.
   HOST_DEVICE int stage_bytes() const { return (down + columns()) * kPieceBytes; }
-  /// Sums of a tile, also those that nobody asks for.
+  /// Sums of a tile, also those that are not stored.
   HOST_DEVICE int sums() const { return down * columns() * kHalfColumns * kHalfColumns; }
 };
 
@@ -39,7 +39,7 @@ struct ShareTile {
       k,        ///< its first filter in the group
       piece,    ///< its first piece of x
       rows,     ///< pieces of dy that there are
-      columns;  ///< pieces of x that are brought; behind the last one, that one again
+      columns;  ///< pieces of x that are loaded; behind the last one, that one again
 };
 
 /// All tiles of a gradient.
@@ -94,7 +94,7 @@ struct Strips {
   std::int64_t steps() const { return std::int64_t{N} * down * across; }
 };
 
-/// Whether x can be brought like y, in boxes: no taps, nothing outside of x. Else TMA
+/// Whether x can be loaded like y, in boxes: no taps, nothing outside of x. Else TMA
 /// finds each window for itself, which takes it longer.
 inline bool in_boxes(const Conv2dProblem& conv) {
   const Padding& pad = conv.pad;
@@ -166,5 +166,107 @@ inline SharePlan share_plan(const Conv2dProblem& conv) {
   }
   return best;
 }
+
+inline constexpr int kPixelBytes = 2 * kHalfColumns;  ///< Of a pixel in a piece.
+
+/// Pieces by TMA. Filters and channels behind the last one of a group are in sums that
+/// nobody stores.
+struct TmaPieces {
+  static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
+  CUtensorMap x,                             ///< [N][P][Q][C] of what windows of 1 x 1 see; or
+                                             ///< im2col, of words
+      dy;                                    ///< [N][P][Q][K]
+  Windows windows;                           ///< of the forward pass, with channels in words
+  Strips strips;                             ///< of both
+  bool boxes;                                ///< x is loaded in boxes, see in_boxes()
+
+  /// Pixels of a step. The copies leave those behind them alone.
+  __device__ int pixels() const { return strips.pixels(); }
+  /// How many steps there are.
+  std::int64_t steps() const { return strips.steps(); }
+  /// Starts the copies of a step to dy_to [rows][64 pixels][64 filters] and x_to [columns][64
+  /// pixels][64 channels], all swizzled; `full` completes once all bytes are there. Pixels behind
+  /// the last one are zeros in both.
+  __device__ void load(const ShareTiles& tiles, const ShareTile& tile, int step, char* dy_to,
+                       char* x_to, std::uint64_t* full) const {
+    const int row = step / strips.across, n = row / strips.down;
+    const int p = (row - n * strips.down) * strips.rows;
+    const int q = (step - row * strips.across) * strips.columns;
+    ptx::mbarrier_arrive_expect_tx(full, (tile.rows + tile.columns) * pixels() * kPixelBytes);
+    for (int i = 0; i < tile.rows; ++i) {
+      const int filter = tile.group * tiles.group_k + tile.k + i * kHalfColumns;
+      ptx::tma_load<4>(dy_to + i * kPieceBytes, &dy, full, {filter, q, p, n});
+    }
+    if (boxes) {
+      for (int i = 0; i < tile.columns; ++i) {
+        const int c = tiles.pieces.at(tile.piece + i).c * 2;
+        ptx::tma_load<4>(x_to + i * kPieceBytes, &x, full,
+                         {tile.group * tiles.pieces.group_c + c, q, p, n});
+      }
+      return;
+    }
+    // All pixels follow one another in one row: the first one's window.
+    const int line = q / windows.Q, image = line / windows.P;
+    const int w = (q - line * windows.Q) * windows.stride.w + windows.first.w;
+    const int h = (line - image * windows.P) * windows.stride.h + windows.first.h;
+    for (int i = 0; i < tile.columns; ++i) {
+      const Chunk chunk = tiles.pieces.at(tile.piece + i);
+      ptx::tma_load_im2col(x_to + i * kPieceBytes, &x, full, tile.group * windows.group_c + chunk.c,
+                           w, h, image, static_cast<unsigned short>(chunk.s * windows.dilation.w),
+                           static_cast<unsigned short>(chunk.r * windows.dilation.h));
+    }
+  }
+};
+
+/// TMA's view of the arrays.
+template <class T>
+TmaPieces tma_pieces(const Conv2dProblem& conv, const Windows& windows, const T* x, const T* dy) {
+  const Strips strips = strips_of(conv);
+  // Of what y's pixels see: `across` numbers from one to the next, `down` from row to row.
+  const auto map = [&](const T* data, std::int64_t channels, std::int64_t across, std::int64_t down,
+                       std::int64_t image) {
+    return tensor_map(TiledMap{.rank = 4,
+                               .extents = {channels, strips.Q, strips.P, strips.N},
+                               .strides = {1, across, down, image},
+                               .box = {kHalfColumns, strips.columns, strips.rows, 1}},
+                      data);
+  };
+  const std::int64_t C = conv.C, K = conv.K, row = std::int64_t{strips.Q} * K;
+  const std::int64_t across = conv.stride.w * C, down = conv.stride.h * C * conv.W;
+  const bool one_row = strips.P == 1 && strips.N == 1;
+  return {.x = in_boxes(conv)
+                   ? map(x, C, across, one_row ? strips.Q * across : down,
+                         one_row ? strips.Q * across : C * conv.W * conv.H)
+                   : tensor_map(conv2d::im2col_of(windows, kHalfStep), conv2d::words_of(x)),
+          .dy = map(dy, K, K, row, row * strips.P),
+          .windows = windows,
+          .strips = strips,
+          .boxes = in_boxes(conv)};
+}
+
+/// The same by a warp, word by word, for what TMA cannot take.
+template <class T>
+struct GatheredShares {
+  static constexpr bool kWholeWarp = true;  ///< each lane loads one of a step's words
+  conv2d::GatheredPixels<kHalfStep, T> x;   ///< with the windows
+  const T* dy;                              ///< [pixels][K]
+
+  /// Pixels of a step.
+  __device__ int pixels() const { return kHalfStep; }
+  /// How many steps there are.
+  std::int64_t steps() const { return ceil_div(x.windows.pixels(), std::int64_t{kHalfStep}); }
+  /// Copies a step, as TmaPieces's lies; then one lane arrives at `full`. Called by a whole
+  /// warp.
+  __device__ void load(const ShareTiles& tiles, const ShareTile& tile, int step, char* dy_to,
+                       char* x_to, std::uint64_t* full) const {
+    const std::int64_t first = std::int64_t{step} * kHalfStep;
+    gather_dy(dy, x.windows, first, tile.group * tiles.group_k + tile.k, tile.rows, dy_to);
+    for (int i = 0; i < tile.columns; ++i) {
+      x.load(tiles.pieces.at(tile.piece + i), first, tile.group,
+             reinterpret_cast<std::uint32_t*>(x_to + i * kPieceBytes));
+    }
+    conv2d::arrive_after_stores(full);
+  }
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

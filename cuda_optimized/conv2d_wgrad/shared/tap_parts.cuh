@@ -40,8 +40,8 @@ struct TapParts {
   }
 };
 
-/// Stores a warpgroup's sums [64 filters][kTapAxis][kChannels] of row r of the taps, in part
-/// `split`. Four lanes' channels are a sector.
+/// Stores a warpgroup's accumulators [64 filters][kTapAxis][kChannels] of row r of the taps, in
+/// part `split`. Four lanes' channels are a sector.
 /// @param pairs two neighbouring channels can be stored at once
 template <int kChannels>
 __device__ void store_taps(const TapTiles& tiles, const TapTile& tile, int r, const SumParts& dw,

@@ -520,15 +520,14 @@ planted_bug(turns_without_a_word
 
 planted_bug(patch_given_back_before_its_last_tap
   RUNG cuda_optimized/conv2d/implicit_gemm/halo_tile
-  FILE cuda_optimized/conv2d/shared/halo/halo_stages.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[read_patch = r == windows.R - 1 && s == columns - 1 ? patch.slot : -1;]==]
+  FIND [==[read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;]==]
   REPLACE [==[read_patch = r == windows.R - 1 && s == 0 ? patch.slot : -1;]==]
   TEACHES "a patch serves all taps: who gives it back after a row's first one shares it with the next patch")
 
 planted_bug(padding_shared_once_too_often
   RUNG cuda_optimized/conv2d/implicit_gemm/halo_tile
-  FILE cuda_optimized/conv2d/shared/halo/halo_tile.cuh
+  FILE cuda_optimized/conv2d/shared/halo/halo_plan.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[touched + first, std::int64_t{windows.Q}})]==]
   REPLACE [==[touched + 2 * first, std::int64_t{windows.Q}})]==]
@@ -536,7 +535,7 @@ planted_bug(padding_shared_once_too_often
 
 planted_bug(rows_of_one_image_alone
   RUNG cuda_optimized/conv2d/implicit_gemm/halo_tile
-  FILE cuda_optimized/conv2d/shared/halo/halo_tile.cuh
+  FILE cuda_optimized/conv2d/shared/halo/halo_plan.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[HOST_DEVICE int line() const { return row * images; }]==]
   REPLACE [==[HOST_DEVICE int line() const { return row; }]==]
@@ -544,10 +543,9 @@ planted_bug(rows_of_one_image_alone
 
 planted_bug(sums_into_own_shared_memory
   RUNG cuda_optimized/conv2d/hopper/cluster_split_k
-  FILE cuda_optimized/conv2d/shared/halo/cluster_reduction.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[const unsigned to = ptx::mapa(came + threadIdx.x, 1 - kKept);]==]
-  REPLACE [==[const unsigned to = ptx::mapa(came + threadIdx.x, kKept);]==]
+  FIND [==[const unsigned to = ptx::mapa(received + threadIdx.x, 1 - kKept);]==]
+  REPLACE [==[const unsigned to = ptx::mapa(received + threadIdx.x, kKept);]==]
   TEACHES "an address of shared memory is the block's own until `mapa` says whose")
 
 planted_bug(columns_of_taps_from_one_patch
@@ -565,19 +563,35 @@ planted_bug(both_warpgroups_the_first_filters
   REPLACE [==[block_of(filters_of(item), 0);]==]
   TEACHES "who shares pixels has filters of its own, and stores those")
 
+planted_bug(slots_given_back_by_the_first_reader
+  RUNG cuda_optimized/conv2d/hopper/full_tiles
+  FILE cuda_optimized/conv2d/shared/halo/halo_stages.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::mbarrier_init(&barriers.empty_tap[i], 4 * kReaders);]==]
+  REPLACE [==[ptx::mbarrier_init(&barriers.empty_tap[i], 4);]==]
+  TEACHES "what two warpgroups read is empty when both have read it")
+
+planted_bug(half_of_the_bytes_expected
+  RUNG cuda_optimized/conv2d/hopper/cluster_split_k
+  WITH core/cuda/tensor_map.cu
+  FIND [==[    ptx::mbarrier_arrive_expect_tx(&sums_arrived, kPairBytes);]==]
+  REPLACE [==[    ptx::mbarrier_arrive_expect_tx(&sums_arrived, kPairBytes / 2);]==]
+  TEACHES "a barrier that expects fewer bytes than come lets its waiters go on too early")
+
 planted_bug(weights_of_the_first_filters
   RUNG cuda_optimized/conv2d/hopper/weight_stationary
   FILE cuda_optimized/conv2d/shared/halo/filter_stages.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[(sums, weights_at(i, chunk), columns);]==]
-  REPLACE [==[(sums, weights_at(0, chunk), columns);]==]
+  FIND [==[(accumulators, weights_at(i, chunk), columns);]==]
+  REPLACE [==[(accumulators, weights_at(0, chunk), columns);]==]
   TEACHES "tiles of filters share the pixels, and each has weights of its own")
 
 planted_bug(nothing_behind_the_box
   RUNG cuda_optimized/conv2d/hopper/halo_tile_tf32
+  FILE cuda_optimized/conv2d/shared/halo/halo_operands.cuh
   WITH core/cuda/tensor_map.cu
-  FIND [==[*reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 16) = {};]==]
-  REPLACE [==[*reinterpret_cast<uint4*>(patch + tiles.bytes() + i % behind * 0) = {};]==]
+  FIND [==[*reinterpret_cast<uint4*>(patch + plan.tiles.bytes() + i % zeros * 16) = {};]==]
+  REPLACE [==[*reinterpret_cast<uint4*>(patch + plan.tiles.bytes() + i % zeros * 0) = {};]==]
   TEACHES "the last row's padding is the beginning of a row that nobody brings")
 
 planted_bug(spectrum_not_conjugated

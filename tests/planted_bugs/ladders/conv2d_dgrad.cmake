@@ -136,17 +136,24 @@ planted_bug(filter_of_the_forward_pass
   REPLACE [==[conv2d::WeightsOrder::as_they_are,]==]
   TEACHES "a gradient meets a filter from its other end, and channels in the place of filters")
 
+planted_bug(taps_of_a_class_in_the_forward_order
+  RUNG cuda_optimized/conv2d_dgrad/implicit_gemm/warp_specialized
+  FILE cuda_optimized/conv2d_dgrad/shared/window_classes.cuh
+  WITH cuda_optimized/conv2d/implicit_gemm/warp_specialized.cu,core/cuda/tensor_map.cu
+  FIND [==[.last_r = h.first_tap + (h.taps - 1) * h.tap_step,]==]
+  REPLACE [==[.last_r = h.first_tap,]==]
+  TEACHES "the first tap of a gradient's window is the last tap of the filter")
+
 planted_bug(weights_of_a_filter_down_the_rows
   RUNG cuda_optimized/conv2d_dgrad/hopper/halo_tile
-  FILE cuda_optimized/conv2d_dgrad/shared/halo_taps.cuh
-  WITH core/cuda/tensor_map.cu
-  FIND [==[rows + k * conv2d::kPixelBytes / 16, columns + k / 8);]==]
-  REPLACE [==[rows + k / 8, columns + k / 8);]==]
+  FILE cuda_optimized/conv2d/shared/halo/halo_operands.cuh
+  WITH cuda_optimized/conv2d/implicit_gemm/halo_tile.cu,core/cuda/tensor_map.cu
+  FIND [==[ptx::wgmma_row_major_descriptor(weights, 0) + k * kPixelBytes / 16,]==]
+  REPLACE [==[ptx::wgmma_row_major_descriptor(weights, 0) + k / 8,]==]
   TEACHES "in a column-major factor the next 16 steps of a sum are 16 rows further, not 32 bytes")
 
 planted_bug(no_zeros_before_the_first_pixel
   RUNG cuda_optimized/conv2d_dgrad/hopper/strided_zeros
-  FILE cuda_optimized/conv2d_dgrad/shared/zeros_between.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[for (int w = dx.out_first.w - dx.out_stride.w + 1; w < dx.W;]==]
   REPLACE [==[for (int w = dx.out_first.w + 1; w < dx.W;]==]
@@ -160,17 +167,3 @@ planted_bug(class_begins_at_the_corner
   REPLACE [==[tensor_map(boxes, out + first.h * row + 0 * K)]==]
   TEACHES "each class of pixels is an array of its own, and begins where its first pixel lies")
 
-planted_bug(slots_given_back_by_the_first_reader
-  RUNG cuda_optimized/conv2d_dgrad/hopper/full_tiles
-  FILE cuda_optimized/conv2d/shared/halo/halo_stages.cuh
-  WITH core/cuda/tensor_map.cu
-  FIND [==[ptx::mbarrier_init(&barriers.empty_tap[i], 4 * kBlocks);]==]
-  REPLACE [==[ptx::mbarrier_init(&barriers.empty_tap[i], 4);]==]
-  TEACHES "what two warpgroups read is empty when both have read it")
-
-planted_bug(half_of_the_bytes_expected
-  RUNG cuda_optimized/conv2d_dgrad/hopper/cluster_split_k
-  WITH core/cuda/tensor_map.cu
-  FIND [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes);]==]
-  REPLACE [==[    ptx::mbarrier_arrive_expect_tx(&sums_came, kPairBytes / 2);]==]
-  TEACHES "a barrier that expects fewer bytes than come lets its waiters go on too early")

@@ -172,7 +172,7 @@ planted_bug(fours_of_another_rank
 
 planted_bug(every_tile_adds_up_all_of_dy
   RUNG cuda_optimized/conv2d_wgrad/hopper/cluster_reduction
-  FILE cuda_optimized/conv2d_wgrad/shared/tap_bias.cuh
+  FILE cuda_optimized/conv2d_wgrad/shared/tap_exchange.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[if (turn == tile.share)]==]
   REPLACE [==[if (turn >= 0)]==]

@@ -1,13 +1,18 @@
 /// @file halo_operands.cuh
-/// @brief Loads of the operands of implicit_gemm/halo_tile.cu, halo tiles of pixels and the taps'
-/// weights: by TMA, or by a warp.
+/// @brief Operands of the rungs with halo-tile reuse: how the producer warp loads patches of pixels
+/// and the taps' weights, by TMA or element by element, and how a warpgroup multiplies a tap.
+///
+/// Weights of a tap and 64 words of channels are operand A of `wgmma`: [64 filters][channels]; or
+/// *transposed*, [64 channels][64 filters], as the weights of an input gradient lie. Pixels are the
+/// columns, operand B.
 #pragma once
+
+#include <type_traits>
 
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "cuda_optimized/conv2d/shared/halo/halo_plan.cuh"
-#include "cuda_optimized/conv2d/shared/halo/halo_tile.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
+#include "cuda_optimized/conv2d/shared/wgmma/window_operands.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -22,7 +27,7 @@ struct PatchOrigin {
 
 /// Patches of source [N][H][W][C] by TMA. What lies outside of an image arrives as
 /// zeros.
-struct CopiedPatches {
+struct TmaPatches {
   CUtensorMap source;  ///< of words, or of floats, in boxes of a patch
   int group_c;         ///< words of a group
   int bytes;           ///< of a box
@@ -38,7 +43,7 @@ struct CopiedPatches {
 /// TMA's view of a source that begins at a multiple of 16 bytes: of words, or of
 /// floats, which it rounds to TF32. Every second pixel, or every third, is an array, too.
 template <class Word>
-CopiedPatches copied_patches(const PatchWork& work, const Word* source) {
+TmaPatches tma_patches(const PatchWork& work, const Word* source) {
   const Windows& windows = work.windows;
   const PatchTiles& tiles = work.plan.tiles;
   const std::int64_t words = std::int64_t{windows.groups} * windows.group_c;
@@ -52,15 +57,6 @@ CopiedPatches copied_patches(const PatchWork& work, const Word* source) {
   return {.source = tensor_map(map, source + skipped.h * row + skipped.w * words),
           .group_c = windows.group_c,
           .bytes = tiles.bytes()};
-}
-
-/// Channels in a word.
-template <class T>
-inline constexpr int kWordChannels = 4 / static_cast<int>(sizeof(T));
-
-/// A float as a word, rounded to TF32; as word_at() of numbers of 16 bits.
-__device__ inline std::uint32_t word_at(const float* numbers, std::int64_t offset, int count) {
-  return count > 0 ? ptx::to_tf32(numbers[offset]) : 0;
 }
 
 /// The same by a warp, word by word, for what TMA cannot take.
@@ -92,9 +88,7 @@ struct GatheredPatches {
                 : 0;
       }
     }
-    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-    __syncwarp();              // separates all lanes' stores from the arrival
-    if (lane == 0) ptx::mbarrier_arrive(full);
+    arrive_after_stores(full);
   }
 };
 
@@ -116,71 +110,155 @@ GatheredPatches<T> gathered_patches(const PatchWork& work, const T* source, int 
           .row = tiles.row};
 }
 
-/// Products with weights whose slots hold [64 filters][64 channels].
-struct WeightsAlong {
-  /// Adds the products of a tap's weights and the columns that a descriptor names to the sums.
-  template <int kColumns, class T>
-  __device__ static void multiply(float (&sums)[kColumns / 2], const char* weights,
-                                  std::uint64_t columns) {
-    const std::uint64_t rows = ptx::wgmma_descriptor(weights);
-#pragma unroll
-    for (int k = 0; k < kHalfStep; k += 16)  // descriptors count in units of 16 bytes
-      wgmma_along_k<kColumns, T>(sums, rows + k / 8, columns + k / 8);
-  }
-};
+/// Weights through TMA: 64 filters of a tap by 32 words of channels; transposed, 64 channels by 64
+/// filters.
+template <bool kTransposed_ = false>
+struct TmaTaps {
+  static constexpr bool kWholeWarp = false;          ///< one thread starts the copies
+  static constexpr bool kTransposed = kTransposed_;  ///< operand A has filters along its rows
+  CUtensorMap weights;                               ///< see weights_map()
+  int S;                                             ///< taps in a row of the windows
+  int group_k;                                       ///< filters of a group
+  WindowTaps taps;                                   ///< of transposed weights
 
-/// Weights [K][R*S][group_c] by TMA: 64 filters of a tap, by 32 words of channels.
-struct CopiedTaps {
-  using Product = WeightsAlong;              ///< how they are multiplied
-  static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
-  CUtensorMap weights;                       ///< of words, or of floats
-  int S;                                     ///< taps in a row
-
-  /// Starts the copy of a tap's chunk to a slot; `full` completes once all bytes are there.
+  /// Starts the copy of a tap's chunk to a slot; `full` completes once all bytes have arrived.
   __device__ void load(const PatchFilters& filters, const Tap& tap, int chunk, char* slot,
                        std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, kTapBytes);
-    ptx::tma_load<3>(slot, &weights, full,
-                     {chunk * kTensorMapRow, tap.r * S + tap.s, filters.first});
+    if constexpr (kTransposed) {
+      ptx::tma_load<4>(
+          slot, &weights, full,
+          {(group_k - filters.count) / 2, taps.at(tap.r, tap.s), chunk * kHalfStep, filters.group});
+    } else {
+      ptx::tma_load<3>(slot, &weights, full,
+                       {chunk * kTensorMapRow, tap.r * S + tap.s, filters.first});
+    }
   }
 };
 
-/// TMA's view of weights that begin at a multiple of 16 bytes.
-template <class Word>
-CopiedTaps copied_taps(const Windows& windows, const Word* weights) {
-  const std::int64_t taps = std::int64_t{windows.R} * windows.S, words = windows.group_c;
-  return {.weights = tensor_map(TiledMap{.rank = 3,
-                                         .extents = {words, taps, windows.K},
-                                         .strides = {1, words, taps * words},
-                                         .box = {kTensorMapRow, 1, kPatchFilters}},
-                                weights),
-          .S = windows.S};
-}
-
 /// The same by a warp.
-template <class T>
+template <class T, bool kTransposed_ = false>
 struct GatheredTaps {
-  using Product = WeightsAlong;             ///< how they are multiplied
-  static constexpr bool kWholeWarp = true;  ///< each lane brings one of a filter's words
-  const T* weights;                         ///< [K][R][S][group_c]
-  int R,                                    ///< taps of a filter, down
-      S,                                    ///< and across
-      group_c;                              ///< channels of a group
+  static constexpr bool kWholeWarp = true;           ///< each lane loads one word of a row
+  static constexpr bool kTransposed = kTransposed_;  ///< as of TmaTaps
+  const T* weights;                                  ///< [K][R][S][group_c]; or transposed
+  int R,                                             ///< taps of the windows, down
+      S,                                             ///< and across
+      group_c,                                       ///< channels of a group
+      group_k,                                       ///< filters of a group
+      filter_taps;                                   ///< of transposed weights
+  WindowTaps taps = {};                              ///< of transposed weights
 
   /// Copies a tap's chunk; then one lane arrives at `full`. Called by a whole warp.
   __device__ void load(const PatchFilters& filters, const Tap& tap, int chunk, char* slot,
                        std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int first = (chunk * kTensorMapRow + lane) * kWordChannels<T>;
-    for (int j = 0; j < kPatchFilters; ++j) {
-      const std::int64_t row = ((filters.first + std::int64_t{j}) * R + tap.r) * S + tap.s;
-      reinterpret_cast<std::uint32_t*>(slot)[gemm::swizzled(j, lane)] =
-          j < filters.count ? word_at(weights, row * group_c + first, group_c - first) : 0;
+    auto* const words = reinterpret_cast<std::uint32_t*>(slot);
+    if constexpr (kTransposed) {
+      const Index4 at{group_c, filter_taps, group_k};
+      const int k = group_k - filters.count + 2 * lane, first = chunk * kHalfStep;
+      for (int i = 0; i < kHalfStep; ++i) {
+        words[gemm::swizzled(i, lane)] =
+            first + i < group_c
+                ? word_at(weights, at(filters.group, first + i, taps.at(tap.r, tap.s), k),
+                          group_k - k)
+                : 0;
+      }
+    } else {
+      const int first = (chunk * kTensorMapRow + lane) * kWordChannels<T>;
+      for (int j = 0; j < kPatchFilters; ++j) {
+        const std::int64_t row = ((filters.first + std::int64_t{j}) * R + tap.r) * S + tap.s;
+        words[gemm::swizzled(j, lane)] =
+            j < filters.count ? word_at(weights, row * group_c + first, group_c - first) : 0;
+      }
     }
-    ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
-    __syncwarp();              // separates all lanes' stores from the arrival
-    if (lane == 0) ptx::mbarrier_arrive(full);
+    arrive_after_stores(full);
   }
 };
+
+/// Of a block's slots, in shared memory. full: a patch or a tap has arrived; empty: all four warps
+/// of each warpgroup that reads it have done so.
+struct PatchBarriers {
+  std::uint64_t full_patch[kMaxPatches],  ///< by slot
+      empty_patch[kMaxPatches],           ///< likewise
+      full_tap[kMaxTapSlots],             ///< likewise
+      empty_tap[kMaxTapSlots];            ///< likewise
+};
+
+/// Writes zeros behind the boxes of all patches, where the last taps of a tile of rows end: no box
+/// overwrites them. By all kThreads of a block.
+template <int kThreads>
+__device__ void zero_behind_boxes(const PatchPlan& plan, char* patch_slots) {
+  const int zeros = (plan.patch_bytes - plan.tiles.bytes()) / 16;
+  for (int i = static_cast<int>(threadIdx.x); i < plan.patches * zeros; i += kThreads) {
+    char* const patch = patch_slots + i / zeros * plan.patch_bytes;
+    *reinterpret_cast<uint4*>(patch + plan.tiles.bytes() + i % zeros * 16) = {};
+  }
+  ptx::fence_proxy_async();  // ordinary stores, which wgmma will read
+}
+
+/// From a descriptor of the first tap's columns to that of tap (r, s): a tap is an address.
+/// Descriptors count in units of 16 bytes.
+__device__ inline std::uint64_t tap_offset(const Windows& windows, const PatchTiles& tiles, int r,
+                                           int s) {
+  return static_cast<std::uint64_t>(r * windows.dilation.h * tiles.line() +
+                                    s * windows.dilation.w) *
+         (kPixelBytes / 16);
+}
+
+/// Adds a tap's products in half precision: accumulators[filter][column] += sum over 64 channels c
+/// of weights[filter][c] * patch[column][c].
+/// @param columns descriptor of the tap's pixels
+template <bool kTransposed, int kColumns, class T>
+__device__ void multiply_tap(float (&accumulators)[kColumns / 2], const char* weights,
+                             std::uint64_t columns) {
+#pragma unroll
+  for (int k = 0; k < kHalfStep; k += 16) {
+    // Descriptors count in units of 16 bytes: 16 channels are 32 bytes of a row, or 16 rows.
+    if constexpr (kTransposed) {
+      wgmma_half<kColumns, T, false, true>(
+          accumulators, ptx::wgmma_row_major_descriptor(weights, 0) + k * kPixelBytes / 16,
+          columns + k / 8);
+    } else {
+      wgmma_half<kColumns, T>(accumulators, ptx::wgmma_descriptor(weights) + k / 8,
+                              columns + k / 8);
+    }
+  }
+}
+
+/// Calls body(patches_of, taps) with the operands of a product: for a PatchWork, patches_of(work)
+/// says how its patches are loaded.
+template <class T, class Body>
+void with_halo_operands(const HalfProduct& product, const HalfArrays& arrays, const PatchWork& work,
+                        const Body& body) {
+  const T *source = arrays.source, *weights = arrays.weights;
+  const Windows& windows = product.windows;
+  const int group_k = windows.group_k();
+  const bool by_tma =
+      product.rows_for_tma() && work.has_pixels() && gemm::begin_at_16_bytes(source, weights);
+  const auto with = [&]<bool kTransposed>(std::bool_constant<kTransposed>) {
+    if (by_tma) {
+      const TiledMap map =
+          kTransposed ? transposed_weights_map(product) : weights_map(windows, kPatchFilters);
+      body([&](const PatchWork& of) { return tma_patches(of, words_of(source)); },
+           TmaTaps<kTransposed>{tensor_map(map, words_of(weights)), windows.S, group_k,
+                                product.taps});
+    } else {
+      body([&](const PatchWork& of) { return gathered_patches(of, source, product.group_c); },
+           GatheredTaps<T, kTransposed>{weights, windows.R, windows.S, product.group_c, group_k,
+                                        product.filter_taps, product.taps});
+    }
+  };
+  product.transposed ? with(std::true_type()) : with(std::false_type());
+}
+
+/// For a rung's choice: how operands are loaded, and results stored.
+inline std::string operands_in_words(const HalfProduct& product) {
+  const bool eights = product.windows.group_k() % 8 == 0;
+  return text(product.rows_for_tma() ? ", by TMA" : ", by a warp", !eights ? ""
+                                                                   : product.transposed
+                                                                       ? ", channels in eights"
+                                                                       : ", filters in eights");
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -1,20 +1,162 @@
 /// @file halo_plan.cuh
-/// @brief Which tiles implicit_gemm/halo_tile.cu takes, what a block keeps in shared memory,
-/// and how it walks through that.
+/// @brief Halo tiles: which tiles of pixels the rungs with halo-tile reuse compute, and what a
+/// block keeps in shared memory.
+///
+/// A *patch*, the halo tile of a tile of pixels, is a box of the source in shared memory, pixel
+/// after pixel. Column j of a tile is a pixel of the output, and its window begins at the patch's
+/// pixel j / 8 * group + j % 8: `wgmma` reads columns in groups of 8, as far apart as its
+/// descriptor says. There are three kinds of tiles:
+///
+///     strips   8 columns of an image by some rows; a group is a row of the strip, and groups are
+///              a row of the patch apart, 8 pixels and what the filter reaches over
+///     rows     whole rows of an image; groups of 8 follow one another through all of the patch
+///     images   whole images, likewise: the first row of each, then the second of each
+///
+/// Between two rows lie zeros, those of the padding on the right of the one and on the left of the
+/// next: once, for both. A few columns of a tile of rows begin there: padding columns, whose
+/// accumulators map to no pixel. Rows of zeros above and below images lie before all of a tile's
+/// columns, and behind.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <string>
-
 #include "core/cuda/device_attribute.hpp"
-#include "core/implementation.hpp"
-#include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/halo/halo_tile.cuh"
-#include "cuda_optimized/conv2d/shared/wgmma/wgmma_windows.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/conv2d/shared/wgmma/windows.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+inline constexpr int kPatchFilters = 64;  ///< Of a block of a tile's filters: the rows of `wgmma`.
+inline constexpr int kPixelBytes = 128;   ///< Of a pixel in a patch: 32 words of channels.
+
+/// What a tile has of the images.
+enum class PatchKind { strips, rows, images };
+
+/// How images are cut into tiles of pixels.
+struct PatchTiles {
+  PatchKind kind;  ///< what a tile has
+  int columns;     ///< of a tile, those that are padding columns included: N of `wgmma`
+  int images,      ///< in a tile
+      rows,        ///< of the output in a tile, of each image
+      width;       ///< columns of the output in a tile
+  int row,         ///< pixels of the patch from one of its rows to the next, be it another image's
+      group;       ///< pixels of the patch from 8 columns to the next 8
+  int patch_rows;  ///< rows of the patch, of each image
+  int down,        ///< tiles down an image
+      across;      ///< tiles across an image
+
+  /// Columns of the tile from one row of the output to the next.
+  HOST_DEVICE int row_columns() const { return group == 8 ? row : 8; }
+  /// Pixels of the patch from a row of an image to that image's next one.
+  HOST_DEVICE int line() const { return row * images; }
+  /// Bytes of the patch.
+  HOST_DEVICE int bytes() const { return row * patch_rows * images * kPixelBytes; }
+  /// Tiles of N images.
+  std::int64_t count(int N) const { return std::int64_t{ceil_div(N, images)} * down * across; }
+};
+
+/// A tile of pixels: its image, or the first one, and its first row and column of the output.
+struct PatchTile {
+  int n,  ///< the image
+      p,  ///< the first row
+      q;  ///< the first column
+};
+
+/// Tile `index` of all images.
+HOST_DEVICE inline PatchTile tile_at(const PatchTiles& tiles, unsigned index) {
+  const auto down = static_cast<unsigned>(tiles.down), across = static_cast<unsigned>(tiles.across);
+  const unsigned strip = index / down;
+  return {.n = static_cast<int>(strip / across) * tiles.images,
+          .p = static_cast<int>(index % down) * tiles.rows,
+          .q = static_cast<int>(strip % across) * tiles.width};
+}
+
+/// A tile's filters.
+struct PatchFilters {
+  int first,  ///< the first one, of all K
+      count,  ///< from that one to its group's end, perhaps more than a tile has
+      group;  ///< the group
+};
+
+/// A tap of the windows.
+struct Tap {
+  int r,  ///< its row
+      s;  ///< its column
+};
+
+/// Of a tile's filters, those from one block of kPatchFilters on; perhaps none.
+HOST_DEVICE inline PatchFilters block_of(const PatchFilters& filters, int block) {
+  return {.first = filters.first + block * kPatchFilters,
+          .count = filters.count - block * kPatchFilters,
+          .group = filters.group};
+}
+
+/// Tiles of the filters of all groups. @param blocks of filters in a tile
+inline int filter_tiles_of(const Windows& windows, int blocks) {
+  return windows.groups * ceil_div(windows.group_k(), kPatchFilters * blocks);
+}
+
+/// Tile `index` of them.
+HOST_DEVICE inline PatchFilters filters_at(const Windows& windows, unsigned at, int blocks = 1) {
+  const auto index = static_cast<int>(at);
+  const int group_k = windows.group_k(), each = kPatchFilters * blocks;
+  const int tiles = ceil_div(group_k, each);
+  const int group = index / tiles, inside = index % tiles * each;
+  return {.first = group * group_k + inside, .count = group_k - inside, .group = group};
+}
+
+/// Strips of 8 columns.
+inline PatchTiles strips_of(const Windows& windows, int columns) {
+  const int row = static_cast<int>(
+      std::min<std::int64_t>(8 + (windows.S - 1) * std::int64_t{windows.dilation.w}, INT32_MAX));
+  const int rows = columns / 8;
+  return {.kind = PatchKind::strips,
+          .columns = columns,
+          .images = 1,
+          .rows = rows,
+          .width = 8,
+          .row = row,
+          .group = row,
+          .patch_rows = rows,
+          .down = ceil_div(windows.P, rows),
+          .across = ceil_div(windows.Q, 8)};
+}
+
+/// Pixels from the beginning of a row of windows in a patch to that of the next one: all that the
+/// row's windows touch; or less, if what would lie behind its end is padding, and so is what lies
+/// there instead: the beginning of the next row. At least eight, so that a group of columns crosses
+/// one end of a row at most.
+inline int row_of(const Windows& windows) {
+  const int first = windows.first.w;
+  const std::int64_t touched = windows.Q + (windows.S - 1) * std::int64_t{windows.dilation.w};
+  const std::int64_t shared =
+      std::max({std::int64_t{windows.W} - first, touched + first, std::int64_t{windows.Q}});
+  const std::int64_t row = std::max(std::min(touched, shared), std::int64_t{8});
+  return static_cast<int>(std::min(row, std::int64_t{INT32_MAX}));
+}
+
+/// Whole rows; no row at all where one does not fit.
+inline PatchTiles rows_of(const Windows& windows, int columns) {
+  const int row = row_of(windows), rows = std::min(columns / row, windows.P);
+  return {.kind = PatchKind::rows,
+          .columns = columns,
+          .images = 1,
+          .rows = rows,
+          .width = windows.Q,
+          .row = row,
+          .group = 8,
+          .patch_rows = rows,
+          .down = rows == 0 ? 0 : ceil_div(windows.P, rows),
+          .across = 1};
+}
+
+/// Whole images; no row at all where none fits.
+inline PatchTiles images_of(const Windows& windows, int columns) {
+  PatchTiles tiles = rows_of(windows, columns);
+  const std::int64_t fit = columns / (std::int64_t{windows.P} * tiles.row);
+  tiles.kind = PatchKind::images;
+  tiles.images = std::max(static_cast<int>(std::min<std::int64_t>(fit, windows.N)), 1);
+  if (fit == 0) tiles.rows = tiles.patch_rows = 0;
+  tiles.down = 1;
+  return tiles;
+}
 
 inline constexpr int kMaxPatches = 6;     ///< In their ring in shared memory.
 inline constexpr int kMaxTapSlots = 20;   ///< Taps' weights in theirs.
@@ -29,15 +171,15 @@ struct PatchPlan {
   int patch_bytes = 0;    ///< of a patch in its ring, with the zeros behind the box
   int patches = 0,        ///< in their ring; 0: they do not fit
       tap_slots = 0;      ///< taps in theirs
-  int draft_bytes = 0;    ///< of a consumer's draft of its sums
+  int staging_bytes = 0;  ///< of a consumer's staging buffer
   bool stay = false;  ///< all weights of a tile of filters are there, and stay from tile to tile
 
   /// Of a tap's slot.
   HOST_DEVICE int tap_bytes() const { return filter_blocks * kTapBytes; }
-  /// Dynamic shared memory of a block: taps, patches, drafts, and room to align them.
+  /// Dynamic shared memory of a block: taps, patches, staging buffers, and room to align them.
   std::size_t shared_bytes() const {
     return static_cast<std::size_t>(tap_slots * tap_bytes() + patches * patch_bytes +
-                                    draft_bytes * gemm::kConsumers + gemm::kAtom);
+                                    staging_bytes * gemm::kConsumers + gemm::kAtom);
   }
 };
 
@@ -45,17 +187,17 @@ struct PatchPlan {
 struct Ring {
   int slots;           ///< in the ring
   int slot = 0;        ///< where one stands
-  unsigned round = 0;  ///< of the ring, modulo 2
+  unsigned phase = 0;  ///< of the slot's barriers, modulo 2
 
   /// To the next slot.
   __device__ void step() {
     if (++slot < slots) return;
     slot = 0;
-    round ^= 1;
+    phase ^= 1;
   }
   /// Past `count` slots, which are somebody else's.
   __device__ void skip(int count) {
-    round ^= static_cast<unsigned>((slot + count) / slots) & 1;
+    phase ^= static_cast<unsigned>((slot + count) / slots) & 1;
     slot = (slot + count) % slots;
   }
 };
@@ -100,15 +242,16 @@ inline std::int64_t reach_of(const Windows& windows, int line) {
          (windows.S - 1) * std::int64_t{windows.dilation.w};
 }
 
-/// Those tiles with their patch, and what fits into shared memory beside it and the drafts.
+/// Those tiles with their patch, and what fits into shared memory beside it and the staging
+/// buffers.
 inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int filter_blocks,
-                           int draft_bytes) {
+                           int staging_bytes) {
   constexpr int kDeclared = 1024;  // bytes of barriers, and more
   constexpr int kMaxBox = 256;     // of TMA, along each axis
   PatchPlan plan;
   plan.tiles = tiles;
   plan.filter_blocks = filter_blocks;
-  plan.draft_bytes = draft_bytes;
+  plan.staging_bytes = staging_bytes;
   const std::int64_t patch_rows = tiles.rows + (windows.R - 1) * std::int64_t{windows.dilation.h};
   if (tiles.rows == 0 || tiles.row > kMaxBox || patch_rows > kMaxBox) return plan;
   plan.tiles.patch_rows = static_cast<int>(patch_rows);
@@ -119,7 +262,7 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   const std::int64_t bytes =
       ceil_div(pixels * kPixelBytes, std::int64_t{gemm::kAtom}) * gemm::kAtom;
   const std::int64_t room = static_cast<std::int64_t>(max_shared_bytes()) - kDeclared -
-                            gemm::kAtom - std::int64_t{draft_bytes} * gemm::kConsumers;
+                            gemm::kAtom - std::int64_t{staging_bytes} * gemm::kConsumers;
   const int steps = steps_of(windows);
   const auto patches_beside = [&](int slots) {
     return static_cast<int>(std::min<std::int64_t>(
@@ -139,26 +282,27 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   return plan;
 }
 
-/// The plan with the fewest columns in the longest turn of a multiprocessor; without patches if
+/// The plan with the fewest columns in the largest share of an SM; without patches if
 /// none fits.
-/// @param draft_bytes of a column of sums, if a block rounds them in shared memory. Without, there
-/// are no tiles of images: for a thread that stores its sums itself, another image is work for
-/// each.
-inline PatchPlan patch_plan(const Windows& windows, int draft_bytes) {
+/// @param staging_bytes of a column of sums, if a block rounds them in shared memory. Without,
+/// there are no tiles of images: for a thread that stores its sums itself, another image is work
+/// for each.
+inline PatchPlan patch_plan(const Windows& windows, int staging_bytes) {
   PatchPlan best;
   std::int64_t least = 0;
   const auto consider = [&](const PatchTiles& tiles, int filter_blocks) {
-    if (tiles.kind == PatchKind::images && draft_bytes == 0) return;
-    const PatchPlan plan = plan_with(windows, tiles, filter_blocks, tiles.columns * draft_bytes);
+    if (tiles.kind == PatchKind::images && staging_bytes == 0) return;
+    const PatchPlan plan = plan_with(windows, tiles, filter_blocks, tiles.columns * staging_bytes);
     if (plan.patches == 0) return;
     const std::int64_t items = tiles.count(windows.N) * filter_tiles_of(windows, filter_blocks);
-    const std::int64_t turn = ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
-    if (best.patches > 0 && turn >= least) return;
+    const std::int64_t columns_of_sm =
+        ceil_div<std::int64_t>(items, multiprocessors()) * tiles.columns;
+    if (best.patches > 0 && columns_of_sm >= least) return;
     best = plan;
-    least = turn;
+    least = columns_of_sm;
   };
   // With one tap, sums are short, and storing them is what takes time: by fours, in taller tiles.
-  if (draft_bytes == 0 && windows.R * windows.S == 1 && windows.group_k() > kPatchFilters &&
+  if (staging_bytes == 0 && windows.R * windows.S == 1 && windows.group_k() > kPatchFilters &&
       windows.group_k() % kInFours == 0) {
     for (const PatchTiles& tiles :
          {strips_of(windows, kTallColumns), rows_of(windows, kTallColumns)})
@@ -215,9 +359,9 @@ inline std::string tiles_in_words(const PatchTiles& tiles) {
               " in ", tiles.columns, " columns");
 }
 /// And how.
-inline std::string patch_plan_in_words(const Windows& windows, int draft_bytes) {
+inline std::string patch_plan_in_words(const Windows& windows, int staging_bytes) {
   if (windows.pixels() == 0) return "nothing to do";
-  const PatchPlan plan = patch_plan(windows, draft_bytes);
+  const PatchPlan plan = patch_plan(windows, staging_bytes);
   return text(tiles_in_words(plan.tiles), plan.filter_blocks > 1 ? " by 128 filters" : "",
               plan.stay ? ", weights stay" : ", weights follow");
 }
