@@ -1,35 +1,35 @@
 # The rungs once more, compiled by nvcc for GPUs.
 file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*.cu cuda_optimized/*.cu)
 
-# wgmma belongs to the architecture sm_90a, which nvcc compiles only when asked for it by name, and
-# which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted: those that
-# gemm/shared/wgmma_tile.cuh reaches, which says why a device has none.
-function(convladder_reaches out header file)  # whether `file` includes it, by whatever way
-  get_property(reached GLOBAL PROPERTY "${header} reaches ${file}")
-  if("${reached}" STREQUAL "")
-    set(reached FALSE)
-    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} lines REGEX "^#include \"(core|cuda_naive|cuda_optimized)/")
+# wgmma and TMA belong to the architecture sm_90a, which nvcc compiles only when asked for it by name,
+# and which no other GPU runs. Files whose code, or whose rungs' headers, name wgmma or sm_90a are compiled
+# for it alone where sm_90 is wanted. Two headers do not count: kernels for older GPUs include them, too.
+set(with_and_without_wgmma cuda_optimized/tile_map/tile_map.cuh cuda_optimized/gemm/shared/half_tiles.cuh)
+function(convladder_uses_wgmma out file)  # whether `file` or a header that it includes, by whatever way, does
+  get_property(uses GLOBAL PROPERTY "wgmma in ${file}")
+  if("${uses}" STREQUAL "")
+    set(uses FALSE)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} code REGEX "^[^/]*([Ww]gmma|sm_90a)")
+    if(code AND NOT file IN_LIST with_and_without_wgmma)
+      set(uses TRUE)
+    endif()
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} lines REGEX "^#include \"(cuda_naive|cuda_optimized)/")
     foreach(line IN LISTS lines)
-      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
-      if(included STREQUAL header)
-        set(reached TRUE)
-      else()
-        convladder_reaches(reached ${header} ${included})
-      endif()
-      if(reached)
-        break()
+      if(NOT uses)
+        string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+        convladder_uses_wgmma(uses ${included})
       endif()
     endforeach()
-    set_property(GLOBAL PROPERTY "${header} reaches ${file}" ${reached})
+    set_property(GLOBAL PROPERTY "wgmma in ${file}" ${uses})
   endif()
-  set(${out} ${reached} PARENT_SCOPE)
+  set(${out} ${uses} PARENT_SCOPE)
 endfunction()
 
 set(sm90a_sources)
 foreach(source IN LISTS gpu_sources)
   file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
-  convladder_reaches(uses_wgmma cuda_optimized/gemm/shared/wgmma_tile.cuh ${file})
-  if(uses_wgmma)
+  convladder_uses_wgmma(uses_wgmma ${file})
+  if(uses_wgmma AND NOT file MATCHES "^core/")
     list(APPEND sm90a_sources ${source})
   endif()
 endforeach()

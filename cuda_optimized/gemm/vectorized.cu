@@ -33,7 +33,6 @@
 /// **Try.** Take the 4 floats between the rows of a's tile away, and count the bank conflicts.
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/float4.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -56,7 +55,7 @@ struct Small {
   static constexpr int kTileM = 32, kTileN = 32, kThreadM = 4, kThreadN = 4;
 };
 template <class Shape>
-constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM * (Shape::kTileN / Shape::kThreadN);
+constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM*(Shape::kTileN / Shape::kThreadN);
 
 /// A tile of c for each block. Grid: the map's. Block (kThreadsOf<Shape>).
 /// @tparam kAligned see rows_are_aligned()

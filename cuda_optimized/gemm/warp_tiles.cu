@@ -29,7 +29,6 @@
 /// test notices?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/float4.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -53,7 +52,7 @@ struct Small {
   static constexpr int kTileM = 32, kTileN = 32, kThreadM = 4, kThreadN = 4, kLanesM = 4;
 };
 template <class Shape>
-constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM * (Shape::kTileN / Shape::kThreadN);
+constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM*(Shape::kTileN / Shape::kThreadN);
 
 /// A tile of c for each block. Grid: the map's. Block (kThreadsOf<Shape>).
 /// @tparam kAligned see rows_are_aligned()

@@ -23,9 +23,7 @@ import declarations  # noqa: E402
 import example  # noqa: E402
 
 INCLUDE = re.compile(r'^\s*#include "([^"]+)"')
-# What this header reaches is compiled for sm_90a, in the build as well: see cmake/RungsOnGpu.cmake.
-OF_SM_90A = "cuda_optimized/gemm/shared/wgmma_tile.cuh"
-ONLY_SM_90A = "CONVLADDER_SM90A"  # what guards its instructions
+ONLY_SM_90A = "CONVLADDER_SM90A"  # what guards the instructions of sm_90a
 
 # Small problems for the ladders: a rung gets the first that it takes; of others, the ladder's example.
 DENSE = ["--n 1 --c 2 --h 5 --w 6 --k 3 --r 3 --s 3 --pad 1",
@@ -313,7 +311,7 @@ def extracted(build, needs, rung, file, options=()):
     kept, found, top, helpers, main = program_of(needs, rung, numbers, is_row_major)
     if is_row_major and re.search(r"TileMap::(?!row_major)\w", "\n".join(text for _, text in kept)):  # it tells others apart
         kept, found, top, helpers, main = program_of(needs, rung, numbers, False)
-    is_sm_90a = any(one.file == OF_SM_90A or ONLY_SM_90A in one.code for one, _ in kept)
+    is_sm_90a = any(ONLY_SM_90A in one.code for one, _ in kept)
     architecture = "sm_90a" if is_sm_90a else "native"
     text = declarations.written(kept, top)
     text = text.replace("BACKEND", "gpu") if cuda else text.replace("HOST_DEVICE ", "").replace("cudaStream_t stream", "void* stream")

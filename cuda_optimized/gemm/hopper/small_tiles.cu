@@ -35,15 +35,9 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_shapes.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -106,10 +100,11 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(
+      ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   for (unsigned index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
     if (!whole_item_at(work, places, index, &item)) continue;
@@ -148,7 +143,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
     if (epilogue.asked()) epilogue.finish(bias, sums);
-    result.store(item, consumer, sums, drafts, box);
+    result.store(item, consumer, sums, staging, box);
   }
   result.finish();
 }
@@ -162,7 +157,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
   const WgmmaPlaces places(work);
   launch(gemm_hopper_small_tiles<Shape, T, Source, Result>,
          {dim3(blocks_for(places.count, 1, resident)), dim3(kThreads<Shape>),
-          Shape::kSharedBytes + kDraftBytes},
+          Shape::kSharedBytes + kStagingBytes},
          source, work, places, epilogue, result);
 }
 

@@ -40,16 +40,10 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/gemm/shared/split_k_tail.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_shapes.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -116,10 +110,11 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(
+      ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   BlockItems<kCut> items(rounds);
   WgmmaItem item{};
   constexpr int kPieces = SentSums<Shape>::kPieces;
@@ -138,7 +133,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     for (int i = 0; i < kSums; ++i) of[0][i] = sums[0][kPiece * kSums + i];
     add(of[0]);
     if (epilogue.asked()) epilogue.finish(bias[kPiece], of);
-    result.store(item_of(kPiece), consumer, of, drafts, box);
+    result.store(item_of(kPiece), consumer, of, staging, box);
   };
   bool cut = false;  // The last item is a part of a tile.
   while (items.next(&item)) {
@@ -222,7 +217,7 @@ template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaRounds& rounds, const SentSums<Shape>& sent,
                   const Epilogue<PieceOf<Shape>>& epilogue, const Result& result) {
   const LaunchConfig config = {static_cast<unsigned>(rounds.blocks), kThreads<Shape>,
-                               Shape::kSharedBytes + kDraftBytes};
+                               Shape::kSharedBytes + kStagingBytes};
   if (rounds.parts > 1) {
     launch_cooperatively(gemm_hopper_split_k_tail<Shape, T, true, Source, Result>, config, source,
                          rounds, sent, epilogue, result);
