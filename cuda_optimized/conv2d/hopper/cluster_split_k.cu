@@ -40,7 +40,7 @@
 #include "cuda_optimized/conv2d/shared/halo/halo_stages.cuh"
 #include "cuda_optimized/conv2d/shared/halo/halo_tile.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

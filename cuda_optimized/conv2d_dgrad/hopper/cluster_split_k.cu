@@ -37,7 +37,7 @@
 #include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/half_classes.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/halo_taps.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {

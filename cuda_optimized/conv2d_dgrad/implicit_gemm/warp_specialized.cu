@@ -45,8 +45,8 @@
 #include "cuda_optimized/conv2d/shared/wgmma/wgmma_windows.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/window_plan.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/half_classes.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {

@@ -46,7 +46,7 @@
 #include "cuda_optimized/conv2d/shared/wgmma/window_plan.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/window_sources.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/window_classes.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {

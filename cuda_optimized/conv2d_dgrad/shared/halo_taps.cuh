@@ -6,7 +6,7 @@
 #include "core/cuda/tensor_map.hpp"
 #include "cuda_optimized/conv2d/shared/halo/halo_tile.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/half_classes.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 

@@ -45,8 +45,7 @@
 #include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_clusters.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_exchange.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

@@ -41,8 +41,7 @@
 #include "cuda_optimized/conv2d_wgrad/shared/tap_boxes.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_plan.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

@@ -43,8 +43,7 @@
 #include "cuda_optimized/conv2d_wgrad/shared/half_plan.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/share_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/share_pieces.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

@@ -43,7 +43,7 @@
 #include "cuda_optimized/conv2d_wgrad/shared/mma_half_tiles.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_product.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/reduce_mma_parts.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

@@ -43,9 +43,8 @@
 #include "cuda_optimized/conv2d_wgrad/shared/half_pieces.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/half_plan.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/sum_pixels.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

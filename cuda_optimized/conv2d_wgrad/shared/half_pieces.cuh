@@ -10,7 +10,7 @@
 #include "core/cuda/tensor_map.hpp"
 #include "cuda_optimized/conv2d/shared/wgmma/half_windows.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/window_sources.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

@@ -7,7 +7,7 @@
 
 #include "core/cuda/device_attribute.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/half_pieces.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

@@ -18,7 +18,7 @@
 #include <algorithm>
 
 #include "core/conv2d_problem.hpp"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

@@ -10,7 +10,7 @@
 #include "core/cuda/ptx.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_clusters.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_parts.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

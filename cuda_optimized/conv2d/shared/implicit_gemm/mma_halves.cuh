@@ -10,7 +10,7 @@
 #include "core/half.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

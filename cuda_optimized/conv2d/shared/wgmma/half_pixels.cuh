@@ -9,7 +9,7 @@
 #include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/wgmma_windows.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/window_plan.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

@@ -13,7 +13,7 @@
 #include "core/type_names.hpp"
 #include "cuda_optimized/conv2d/shared/wgmma/wgmma_windows.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/window_sources.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

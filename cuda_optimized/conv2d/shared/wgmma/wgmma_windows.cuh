@@ -7,7 +7,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
