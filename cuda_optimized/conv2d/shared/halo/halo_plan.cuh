@@ -77,9 +77,8 @@ struct PatchWork {
 
   /// Of the windows, by a plan for them.
   PatchWork(const Windows& of, const PatchPlan& with)
-      : plan(with), windows(of),
-        first(strides_to(of.first, of.stride)), skipped{of.first.h - first.h * of.stride.h,
-                                                        of.first.w - first.w * of.stride.w},
+      : plan(with), windows(of), first(strides_to(of.first, of.stride)),
+        skipped{of.first.h - first.h * of.stride.h, of.first.w - first.w * of.stride.w},
         filter_tiles(static_cast<unsigned>(filter_tiles_of(of, with.filter_blocks))),
         items(static_cast<unsigned>(with.tiles.count(of.N)) * filter_tiles) {}
   /// Whether some pixel of the source is not skipped, as TMA needs it.
