@@ -55,7 +55,7 @@ struct Small {
   static constexpr int kTileM = 32, kTileN = 32, kThreadM = 4, kThreadN = 4;
 };
 template <class Shape>
-constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM*(Shape::kTileN / Shape::kThreadN);
+constexpr int kThreadsOf = Shape::kTileM / Shape::kThreadM * (Shape::kTileN / Shape::kThreadN);
 
 /// A tile of c for each block. Grid: the map's. Block (kThreadsOf<Shape>).
 /// @tparam kAligned see rows_are_aligned()

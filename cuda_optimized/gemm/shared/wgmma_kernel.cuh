@@ -336,8 +336,7 @@ template <int kPieces, class Body>
 __device__ void for_each_piece(const Body& body) {
   [&]<int... kPiece>(std::integer_sequence<int, kPiece...>) {
     (body(std::integral_constant<int, kPiece>()), ...);
-  }
-  (std::make_integer_sequence<int, kPieces>());
+  }(std::make_integer_sequence<int, kPieces>());
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm
