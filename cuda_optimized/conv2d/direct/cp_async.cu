@@ -38,10 +38,8 @@
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/direct/column_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/direct_plan.cuh"
-#include "cuda_optimized/conv2d/shared/direct/direct_rungs.cuh"
-#include "cuda_optimized/conv2d/shared/direct/filter_tile.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -165,6 +163,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         __syncthreads();
         load(c + kStages - 1);
         const float* stage = stages + c % kStages * stage_floats;
+        // for r, s, f, i: sums[f][i] += tile(pixel i, tap r, s) * weight(r, s, filter f)
         multiply<kR, kS>(conv, stage + window, pitch, stage + tile_floats, sums);
       }
 #pragma unroll

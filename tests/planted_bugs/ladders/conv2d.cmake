@@ -281,7 +281,7 @@ planted_bug(weights_of_the_channel_before
 
 planted_bug(tap_pitch_of_the_filters
   RUNG cuda_optimized/conv2d/direct/float4
-  FILE cuda_optimized/conv2d/shared/direct/filter_tile.cuh
+  FILE cuda_optimized/conv2d/shared/direct/register_tile.cuh
   FIND [==[return i / kFilters * kTapPitch<kFilters> + i % kFilters; }]==]
   REPLACE [==[return i; }]==]
   TEACHES "6 filters lie 8 floats apart, 8 filters do as well: only the first shows who forgot it")
