@@ -36,7 +36,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
