@@ -44,7 +44,6 @@
 #include "core/tile_map_problem.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_plan.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_store.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -52,7 +51,7 @@ namespace {
 /// Loads the fragments of a warp's filters, n ..., elements k ... k + 15.
 template <int kCount, class T>
 __device__ void load_filters(const T* tile, int n, int k, std::uint32_t (&fragments)[kCount][2]) {
-  const int lane = gemm::lane_of_warp();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   const T* const from =
       tile + n * kHalfDepth + place_along_k(lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * kVector);
 #pragma unroll

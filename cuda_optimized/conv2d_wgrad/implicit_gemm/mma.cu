@@ -40,9 +40,7 @@
 #include "core/text.hpp"
 #include "core/type_names.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_half_copies.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/mma_half_tiles.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_product.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/reduce_mma_parts.cuh"
 #include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {

@@ -8,7 +8,6 @@
 
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
 #include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
@@ -88,7 +87,7 @@ HOST_DEVICE inline int place_along_k(int row, int k) {
 template <int kCount, class T>
 __device__ inline void load_windows(const T* tile, int m, int k,
                                     std::uint32_t (&fragments)[kCount][4]) {
-  const int lane = gemm::lane_of_warp();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   // The permutation repeats every 8 rows, so fragments differ by constants alone.
   const T* const from = tile + m * kHalfDepth + place_along_k(lane % 16, k + lane / 16 * kVector);
 #pragma unroll
