@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       for (int i = 0; i < S::WarpM / 16; ++i) {
 #pragma unroll
         for (int j = 0; j < S::WarpN / 8; ++j) {
-          gemm::mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
+          mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
         }
       }
       if (k == 0) start_copies(step + S::kStages - 1);
@@ -211,7 +211,7 @@ void run_with(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Conte
            product, HalfTiles(product.filters, S::N, product.groups), outputs, x, weights,
            parts != nullptr ? nullptr : bias, y, parts);
   };
-  if (in_vectors(product) && gemm::begin_at_16_bytes(x, weights)) {
+  if (in_vectors(product) && begin_at_16_bytes(x, weights)) {
     with_shape(plan, [&](auto shape) { launch_with(shape, std::true_type{}); });
   } else {
     launch_with(SmallHalves{}, std::false_type{});

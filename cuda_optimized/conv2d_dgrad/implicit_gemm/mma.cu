@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       for (int i = 0; i < S::WarpM / 16; ++i) {
 #pragma unroll
         for (int j = 0; j < S::WarpN / 8; ++j) {
-          gemm::mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
+          conv2d::mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
         }
       }
       if (k == 0) start_copies(step + S::kStages - 1);

@@ -5,12 +5,30 @@
 #pragma once
 
 #include <climits>
+#include <cstdint>
+#include <type_traits>
 
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
+
+/// `mma.sync` m16n8k16 of this type.
+template <class T>
+__device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
+                                    const std::uint32_t (&b)[2]) {
+  if constexpr (std::is_same_v<T, Half>) {
+    ptx::mma_m16n8k16_f16(d, a, b);
+  } else {
+    ptx::mma_m16n8k16_bf16(d, a, b);
+  }
+}
+
+/// Whether both arrays begin at multiples of 16 bytes.
+inline bool begin_at_16_bytes(const void* a, const void* b) {
+  return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
+}
 
 inline constexpr int kPiece = 8;       ///< Numbers in 16 bytes, which one cp.async copies.
 inline constexpr int kHalfChunk = 64;  ///< Neighbouring columns that eight threads copy: 128 bytes.

@@ -9,9 +9,24 @@
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
-#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+/// `mma.sync` m16n8k16 of this type.
+template <class T>
+__device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
+                                    const std::uint32_t (&b)[2]) {
+  if constexpr (std::is_same_v<T, Half>) {
+    ptx::mma_m16n8k16_f16(d, a, b);
+  } else {
+    ptx::mma_m16n8k16_bf16(d, a, b);
+  }
+}
+
+/// Whether both arrays begin at multiples of 16 bytes.
+inline bool begin_at_16_bytes(const void* a, const void* b) {
+  return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
+}
 
 inline constexpr int kHalfDepth = 64;   ///< Elements along k in a stage: window rows of 128 bytes.
 inline constexpr int kVector = 8;       ///< Elements in 16 bytes.

@@ -17,7 +17,6 @@
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
-#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -129,6 +128,12 @@ inline std::size_t part_bytes(const HalfPlan& plan, std::int64_t outputs) {
   return plan.splits > 1 ? static_cast<std::size_t>(plan.splits * outputs) * sizeof(float) : 0;
 }
 
+/// Two floats rounded to half precision, the first one in the low 16 bits.
+template <class T>
+__device__ inline std::uint32_t two_rounded(float first, float second) {
+  return rounded_to<T>(first).bits | static_cast<std::uint32_t>(rounded_to<T>(second).bits) << 16;
+}
+
 /// Stores four adjacent outputs, at once where `four`, else the first `count` of them one by one.
 template <class T>
 __device__ inline void store_four(T* to, float4 sums, int count, bool four) {
@@ -140,8 +145,8 @@ __device__ inline void store_four(T* to, float4 sums, int count, bool four) {
   } else if constexpr (sizeof(T) == sizeof(float)) {
     *reinterpret_cast<float4*>(to) = sums;
   } else {
-    *reinterpret_cast<uint2*>(to) = {gemm::two_rounded<T>(sums.x, sums.y),
-                                     gemm::two_rounded<T>(sums.z, sums.w)};
+    *reinterpret_cast<uint2*>(to) = {two_rounded<T>(sums.x, sums.y),
+                                     two_rounded<T>(sums.z, sums.w)};
   }
 }
 
@@ -160,8 +165,8 @@ __device__ void store_sums(const GatheredGemm& product, const HalfBlock<S>& bloc
     float* const row = staged + (block.warp_m + 8 * i + lane / 4) * S::kPitch + block.warp_n;
 #pragma unroll
     for (int j = 0; j < S::WarpN / 8; ++j) {
-      gemm::store_two(row + 8 * j + lane % 4 * 2, sums[i / 2][j][i % 2 * 2],
-                      sums[i / 2][j][i % 2 * 2 + 1]);
+      *reinterpret_cast<float2*>(row + 8 * j + lane % 4 * 2) = {sums[i / 2][j][i % 2 * 2],
+                                                                sums[i / 2][j][i % 2 * 2 + 1]};
     }
   }
   __syncthreads();  // separates the stores of all threads from these loads
@@ -210,8 +215,8 @@ __global__ void conv2d_sum_half_parts(const float* parts, int splits, std::int64
     }
     for (float& sum : sums) sum = activated(activation, sum);
     if constexpr (kWidth == 4) {
-      reinterpret_cast<Outs*>(out)[i] = {gemm::two_rounded<T>(sums[0], sums[1]),
-                                         gemm::two_rounded<T>(sums[2], sums[3])};
+      reinterpret_cast<Outs*>(out)[i] = {two_rounded<T>(sums[0], sums[1]),
+                                         two_rounded<T>(sums[2], sums[3])};
     } else {
       out[i] = rounded_to<T>(sums[0]);
     }
