@@ -11,6 +11,7 @@
   says what comes before and after as the table does (--fix writes that);
 - a step keeps most lines of the rung before it (tools/likeness.py, which is printed); one that does not is a branch;
 - a rung's file and a rung's header are short, and the simplest kernel needs little of core;
+- who reads a dense rung opens few headers beside it (tools/likeness.py; of a spine, their number is printed);
 - a CUDA rung's header predicts numbers (`@expect`), and they are those that were counted of its present source,
   and not all of them as true of the rung before it (tools/inspect/expect.py);
 - what the microscope counts of a rung is what a profiler has counted, or benchmarks/counters/differences.json says why
@@ -52,10 +53,13 @@ NOT_OURS = {"build", "out", "__pycache__"}
 LONGEST_HEADER = 30  # lines of a rung's header, without @expect
 LONGEST_LINE = 100
 LONGEST_RUNG = 310  # lines of a rung's file, without #include and @expect
-LONGEST_SHARED_HEADER = 250  # lines of a header beside rungs
+LONGEST_SHARED_HEADER = 310  # lines of a header beside rungs
 LEAST_LIKENESS = 0.5  # of a step to the rung before it
 README_SPINES = ("conv2d", "gemm")  # whose steps README.md shows with their times
 LARGE_STEPS = ROOT / "tools/large_steps.txt"
+MANY_FILES = ROOT / "tools/many_files.txt"
+DENSE_LADDERS = ("gemm", "conv2d", "conv2d_dgrad", "conv2d_wgrad")  # whose rungs are read with few other files open
+MOST_FILES_OF_SPINE, MOST_FILES = 3, 5  # headers of rungs that a rung may include, directly or through others
 SIMPLEST_KERNEL = "cuda_naive/conv2d/direct.cu"
 MOST_CORE_HEADERS, MOST_CORE_LINES = 6, 500  # that it includes, directly or through others
 TYPED_TIME = re.compile(r"\d\s?(us|ms|ns|microseconds?|milliseconds?)\b")
@@ -238,6 +242,26 @@ def check_steps(rows):
                                              f"{LEAST_LIKENESS}, unless {LARGE_STEPS.name} says why")
     for rung in sorted(small):
         problem(LARGE_STEPS, 0, f"{rung} is no step of few lines in common: the entry can go")
+
+
+def check_files_to_open(rows, many, opened_of=likeness.files_to_open):
+    """Prints how many headers each rung of a spine includes. @param many exceptions: {rung: reason}"""
+    few = set(many)
+    for row in rows:
+        if row["ladder"] not in DENSE_LADDERS or row["backend"] != "cuda":
+            continue
+        spine = row["level"] == "spine"
+        opened, most = opened_of(row["source"]), MOST_FILES_OF_SPINE if spine else MOST_FILES
+        if spine:
+            print(f"{len(opened):2} headers  {row['rung']}", file=sys.stderr)
+        if len(opened) <= most:
+            continue
+        few.discard(row["rung"])
+        if row["rung"] not in many:
+            problem(ROOT / row["source"], 0, f"who reads it opens {len(opened)} headers ({', '.join(opened)}); there may be {most},"
+                                             f" unless {MANY_FILES.name} says why")
+    for rung in sorted(few):
+        problem(MANY_FILES, 0, f"{rung} includes few headers: the entry can go")
 
 
 def check_lengths(rows):
@@ -456,6 +480,7 @@ def main(arguments):
     rows = read_table(program)
     check_rungs(rows, fix)
     check_steps(rows)
+    check_files_to_open(rows, entries_of(MANY_FILES))
     check_lengths(rows)
     hashes = expect.hashes_of(pathlib.Path(program).resolve().parents[1])
     problems.extend(expect.problems_of(rows, hashes))

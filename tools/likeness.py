@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""How alike a rung is to the one before it: of a step, a reader should know most lines.
+"""How alike a rung is to the one before it, and how many files a reader opens to read it.
 
     likeness.py TABLE.json [LADDER]      TABLE.json is what `convladder list --json` writes
 
 Likeness is 2 * (lines in common, in order) / (lines of both), from 0 to 1. Comments and blank lines do not count. A
 rung's own headers (those beside rungs, not core's) count where only one of the two includes them: a loop that moved
-to a header is not known to who reads the step.
+to a header is not known to who reads the step. The files to open are the headers below cuda_naive and cuda_optimized
+that a rung includes, directly or through others.
 """
 
 import difflib
@@ -36,6 +37,11 @@ def headers_of(path, found=None, pattern=RUNGS_INCLUDE):
     return list(found)
 
 
+def files_to_open(source):
+    """Beside a rung's own file: the headers of rungs in CUDA that it includes, in their order."""
+    return [header for header in headers_of(source) if header.startswith("cuda_")]
+
+
 def likeness(old, new):
     """Of two rungs' sources."""
     headers = {path: headers_of(path) for path in (old, new)}
@@ -59,7 +65,8 @@ def main():
     for rung, alike in of_table(rungs, {rung["rung"]: rung["source"] for rung in rungs}):
         if len(sys.argv) < 3 or rung["ladder"] == sys.argv[2]:
             lines = len((ROOT / rung["source"]).read_text().split("\n"))
-            print(f"{alike:.2f}  {rung['kind']:6}  {lines:4}  {rung['rung']}  <- {rung['previous']}")
+            opened = len(files_to_open(rung["source"]))
+            print(f"{alike:.2f}  {rung['level']:11}  {lines:4} lines  {opened:2} headers  {rung['rung']}  <- {rung['previous']}")
 
 
 if __name__ == "__main__":
