@@ -69,32 +69,32 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   wait_for_kernel_before();  // which may write a and b, and read c
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kMultiply<Shape>) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kMultiply<Shape> + (Source::kWholeWarp ? 32 : 1)) return;
     for (unsigned index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!whole_item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read the previous phase of the stage; in phase 0, at once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
     return;
   }
 
-  // Waits until the producers have given theirs back.
+  // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     if (epilogue.asked()) epilogue.load(item, bias);
     int step = 0, last_stage = -1;
     const auto begin_step = [&](bool add) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
@@ -143,13 +143,13 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
       ptx::wgmma_commit_group();
     };
     const auto end_step = [&] {
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
       ++step;
     };

@@ -107,11 +107,11 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 
   const unsigned rank = ptx::cluster_rank(), first = blockIdx.x / kCluster;
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
     for (std::int64_t index = first; index < places.count; index += gridDim.x / kCluster) {
       WgmmaItem item;
@@ -119,22 +119,22 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
       item.m = item.m * kCluster + rank;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers of all blocks have read what the stage held a round ago; at once in
-        // round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers of all blocks have read the previous phase of the stage; in
+        // phase 0, at once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     mine = !mine;  // the consumers have a block's tiles in turns
     if (!mine) {   // on to the stages behind
       stage += work.steps;
-      round ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
+      phase ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
       stage %= Shape::kStages;
       continue;
     }
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     turns ^= 1;
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
@@ -184,13 +184,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0) let_go(last_stage);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     if (lane == 0) ptx::mbarrier_arrive(&turn[consumer ^ 1]);
