@@ -430,7 +430,7 @@ planted_bug(weights_left_as_they_are
 
 planted_bug(share_of_a_sum_to_its_end
   RUNG cuda_optimized/conv2d/implicit_gemm/mma_tf32
-  FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh
+  FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_plan.cuh
   FIND [==[return {begin, min(begin + share, depth.end)};]==]
   REPLACE [==[return {begin, depth.end};]==]
   TEACHES "parts of a sum must not overlap")
