@@ -40,6 +40,7 @@
 #include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
+
 /// One k = (c, r, s): 16 bytes, one load.
 struct alignas(16) TapEntry {
   std::int64_t offset;  ///< c * H * W + r * dilation.h * W + s * dilation.w
@@ -84,7 +85,7 @@ struct GatheredPixel {
 inline constexpr int kTableStep = 16;  ///< Steps of k a tile, at most.
 
 /// Entries of the table: depth, rounded up to whole tiles.
-inline int table_entries(const Conv2dProblem& conv) {
+static int table_entries(const Conv2dProblem& conv) {
   return ceil_div(ProductSizes(conv).depth, kTableStep) * kTableStep;
 }
 
@@ -108,18 +109,18 @@ static __global__ void conv2d_make_tap_table(Conv2dProblem conv, int entries, Fa
 }
 
 /// The reason not to support a problem: the table has too few bits.
-inline Declined why_no_tap_table(const Conv2dProblem& conv) {
+static Declined why_no_tap_table(const Conv2dProblem& conv) {
   if (conv.R + conv.S > 63) return "R + S is over 63, more than the bits of a pixel hold";
   return {};
 }
 
 /// Bytes of the table.
-inline std::size_t tap_table_bytes(const Conv2dProblem& conv) {
+static std::size_t tap_table_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(table_entries(conv)) * sizeof(TapEntry);
 }
 
 /// Fills the table.
-inline void launch_tap_table(const Conv2dProblem& conv, TapEntry* table) {
+static void launch_tap_table(const Conv2dProblem& conv, TapEntry* table) {
   const int entries = table_entries(conv);
   launch(conv2d_make_tap_table, {dim3(blocks_for(entries, 256)), dim3(256)}, conv, entries,
          FastDivision(conv.S), FastDivision(conv.R), table);

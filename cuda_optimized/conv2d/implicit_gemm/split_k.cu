@@ -42,6 +42,7 @@
 #include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
+
 inline constexpr int kPackTile = 32;  ///< Rows and columns that a block packs at once.
 inline constexpr int kPackRows = 8;   ///< Rows of threads of such a block.
 
@@ -78,7 +79,7 @@ static __global__ void conv2d_pack_weights(GatheredProduct product, int c_rows,
 }
 
 /// Packs the weights of the forward pass for a planned product.
-inline void launch_pack(const GatheredProduct& product, const float* weights, float* packed) {
+static void launch_pack(const GatheredProduct& product, const float* weights, float* packed) {
   const int c_rows = packed_channels(product);
   const std::int64_t tiles_k =
       ceil_div<std::int64_t>(std::int64_t{c_rows} * product.R * product.S, kPackTile);
