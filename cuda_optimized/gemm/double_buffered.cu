@@ -1,5 +1,5 @@
 /// @file double_buffered.cu
-/// @brief gemm: the next tiles come during the arithmetic, into a second pair of tiles.
+/// @brief Double buffering: the next tiles are prefetched during the arithmetic.
 ///
 /// - Before: warp_tiles.cu
 /// - After: cp_async.cu

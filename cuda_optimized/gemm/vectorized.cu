@@ -1,5 +1,5 @@
 /// @file vectorized.cu
-/// @brief gemm: four numbers a load and a store, from global memory and from shared memory.
+/// @brief Vectors of four floats: vector loads and stores; a is transposed on its way to shared memory.
 ///
 /// - Before: register_tile.cu
 /// - After: warp_tiles.cu

@@ -1,5 +1,6 @@
 /// @file warp_tiles.cu
-/// @brief gemm: a warp's part of the tile is compact.
+/// @brief Warp tiles: a warp computes a compact part of the tile, which needs fewer distinct
+/// shared-memory words per load.
 ///
 /// - Before: vectorized.cu
 /// - After: double_buffered.cu

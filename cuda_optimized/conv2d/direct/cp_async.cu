@@ -1,5 +1,6 @@
 /// @file cp_async.cu
-/// @brief conv2d, inputs and weights arrive in shared memory by themselves, several channels ahead.
+/// @brief `cp.async`: inputs and weights are copied to shared memory asynchronously, past the
+/// registers.
 ///
 /// - Before: double_buffered.cu
 /// - After: row_tile.cu

@@ -1,5 +1,5 @@
 /// @file double_buffered.cu
-/// @brief conv2d, the next channel's tile is on its way while the current one is computed.
+/// @brief Double buffering: the tile of the next channel is prefetched during the arithmetic.
 ///
 /// - Before: float4.cu
 /// - After: cp_async.cu

@@ -1,5 +1,5 @@
 /// @file float4.cu
-/// @brief conv2d, the input tile is copied four floats at a time.
+/// @brief Vectors of four floats: the input tile is loaded four floats at a time.
 ///
 /// - Before: register_tile.cu
 /// - After: double_buffered.cu

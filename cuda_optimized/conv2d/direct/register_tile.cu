@@ -1,5 +1,5 @@
 /// @file register_tile.cu
-/// @brief conv2d, a thread computes a column of pixels for several output channels.
+/// @brief Register tile: a thread accumulates a column of pixels for several output channels.
 ///
 /// - Before: constant_weights.cu
 /// - After: float4.cu

@@ -1,5 +1,5 @@
 /// @file cp_async.cu
-/// @brief conv2d as a matrix product: the copies of two steps are in flight during the arithmetic.
+/// @brief `cp.async` pipeline: three stages in flight; zero-fill implements the padding.
 ///
 /// - Before: warp_tiles.cu
 /// - After: mma.cu, split_k.cu

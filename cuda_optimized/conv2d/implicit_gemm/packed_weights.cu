@@ -1,5 +1,5 @@
 /// @file packed_weights.cu
-/// @brief conv2d as a matrix product: a small kernel transposes and pads the weights once.
+/// @brief Packed weights: a small kernel transposes them once and pads them to whole tiles.
 ///
 /// - Before: precomputed_offsets.cu
 /// - After: vectorized.cu

@@ -1,5 +1,6 @@
 /// @file precomputed_offsets.cu
-/// @brief conv2d as a matrix product: nothing is decoded inside the loop over k.
+/// @brief Precomputed offsets: pixels are decoded once, taps are read from a table, padding is a
+/// bit mask.
 ///
 /// - Before: register_tile.cu
 /// - After: packed_weights.cu

@@ -1,5 +1,5 @@
 /// @file register_tile.cu
-/// @brief conv2d as a matrix product: a thread computes 8 x 8 sums in registers.
+/// @brief Register tile: a thread holds 8 x 8 accumulators.
 ///
 /// - Before: tiled.cu
 /// - After: precomputed_offsets.cu

@@ -1,5 +1,5 @@
 /// @file tiled.cu
-/// @brief conv2d as a matrix product: a block stages tiles of weights and columns.
+/// @brief Shared-memory tiles: a block stages tiles of weights and of gathered columns.
 ///
 /// - Before: cuda_naive/conv2d/implicit_gemm.cu
 /// - After: register_tile.cu

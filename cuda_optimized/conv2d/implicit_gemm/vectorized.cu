@@ -1,5 +1,5 @@
 /// @file vectorized.cu
-/// @brief conv2d as a matrix product: 16-byte loads and stores wherever four floats are aligned.
+/// @brief Vector access: 16-byte loads and stores, 16 steps of k per tile.
 ///
 /// - Before: packed_weights.cu
 /// - After: warp_tiles.cu

@@ -1,5 +1,6 @@
 /// @file warp_tiles.cu
-/// @brief conv2d as an implicit GEMM: a warp's accumulators form one compact tile.
+/// @brief Warp tiles: a warp's accumulators form one rectangle, which reads the fewest vectors
+/// from shared memory.
 ///
 /// - Before: vectorized.cu
 /// - After: cp_async.cu

@@ -1,5 +1,5 @@
 /// @file cp_async.cu
-/// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
+/// @brief `cp.async` pipeline: packed weights, three stages in flight.
 ///
 /// - Before: residue_classes.cu
 /// - After: mma.cu, split_k.cu, few_channels.cu

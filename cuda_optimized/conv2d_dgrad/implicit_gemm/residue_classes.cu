@@ -1,5 +1,5 @@
 /// @file residue_classes.cu
-/// @brief conv2d_dgrad as a matrix product without columns: one for each residue class of pixels.
+/// @brief Implicit GEMM: one GEMM for each residue class of pixels modulo the stride.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - After: cp_async.cu, winograd/4x4.cu

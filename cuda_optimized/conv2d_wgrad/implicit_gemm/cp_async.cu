@@ -1,5 +1,5 @@
 /// @file cp_async.cu
-/// @brief conv2d_wgrad: a block decodes each pixel once and copies elements to their final place.
+/// @brief `cp.async` pipeline: pixels are decoded once per block.
 ///
 /// - Before: split_k.cu
 /// - After: mma.cu, mma_tf32.cu, winograd/3xtf32.cu
