@@ -1,5 +1,6 @@
 /// @file vectorized.cu
-/// @brief Vectors of four floats: vector loads and stores; a is transposed on its way to shared memory.
+/// @brief Vectors of four floats: 16-byte loads and stores; a is transposed on its way to shared
+/// memory.
 ///
 /// - Before: register_tile.cu
 /// - After: warp_tiles.cu
