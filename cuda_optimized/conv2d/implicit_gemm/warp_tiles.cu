@@ -1,6 +1,5 @@
 /// @file warp_tiles.cu
-/// @brief Warp tiles: a warp's accumulators form one rectangle, which reads the fewest vectors
-/// from shared memory.
+/// @brief Warp tiles: a warp's accumulators form one compact rectangle, with the fewest reads.
 ///
 /// - Before: vectorized.cu
 /// - After: cp_async.cu
@@ -18,8 +17,8 @@
 ///     lanes 0, 8, 16, 24 | +             | +             |
 ///                        + - - - - - - - + - - - - - - - +
 ///
-/// The warp owns whole rows of its tile. Sums that are no aligned float4 of y change places in
-/// shared memory, so that a warp stores 32 neighbours (shared/implicit_gemm/window_product.cuh).
+/// The warp owns whole rows of its tile. Where accumulators are no aligned float4 of y, the lanes
+/// exchange them through shared memory, so that a warp stores 32 neighbours (StoreImages).
 ///
 /// **Expect.** The instructions of the main loop stay. A load of 16 bytes a lane is served eight
 /// lanes at a time, in both arrangements, so what a compact tile saves there is little: 43 TFLOP/s
