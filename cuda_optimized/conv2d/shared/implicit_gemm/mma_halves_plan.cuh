@@ -10,13 +10,13 @@
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/launch.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -192,15 +192,18 @@ __device__ void store_sums(const GatheredGemm& product, const HalfBlock<S>& bloc
   }
 }
 
+inline constexpr int kPartThreads = 256;              ///< Threads of a block that adds parts.
+inline constexpr std::int64_t kMaxPartBlocks = 1056;  ///< Such blocks, at most.
+
 /// out [count] = bias [channels], or null, + the parts [splits][count] in their order, activated
-/// and rounded; kWidth elements at a time. Grid <= kMaxFlatBlocks, block kFlatThreads.
+/// and rounded; kWidth elements at a time. Grid <= kMaxPartBlocks, block kPartThreads.
 template <class T, int kWidth>
 __global__ void conv2d_sum_half_parts(const float* parts, int splits, std::int64_t count,
                                       const float* bias, int channels, Activation activation,
                                       T* out) {
   using Parts = std::conditional_t<kWidth == 4, float4, float>;
   using Outs = std::conditional_t<kWidth == 4, uint2, T>;
-  for (const std::int64_t i : grid_stride<kFlatThreads>(count / kWidth)) {
+  for (const std::int64_t i : grid_stride<kPartThreads>(count / kWidth)) {
     float sums[kWidth];
     for (int e = 0; e < kWidth; ++e)
       sums[e] = bias != nullptr ? bias[(i * kWidth + e) % channels] : 0.0f;
@@ -229,7 +232,7 @@ void launch_sum_half_parts(const float* parts, int splits, std::int64_t count, c
                            int channels, Activation activation, T* out) {
   const bool fours = channels % 4 == 0 && reinterpret_cast<std::uintptr_t>(out) % 8 == 0;
   launch(fours ? conv2d_sum_half_parts<T, 4> : conv2d_sum_half_parts<T, 1>,
-         {blocks_for(fours ? count / 4 : count, kFlatThreads, kMaxFlatBlocks), kFlatThreads}, parts,
+         {blocks_for(fours ? count / 4 : count, kPartThreads, kMaxPartBlocks), kPartThreads}, parts,
          splits, count, bias, channels, activation, out);
 }
 
