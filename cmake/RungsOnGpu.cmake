@@ -1,35 +1,35 @@
 # The rungs once more, compiled by nvcc for GPUs.
 file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*.cu cuda_optimized/*.cu)
 
-# wgmma requires the architecture sm_90a, which nvcc compiles only when named explicitly, and which no other GPU runs.
-# Files that use it are compiled for sm_90a only where sm_90 is requested: those that include
-# gemm/shared/wgmma_tile.cuh, directly or indirectly; it gives the reason why a device does not support it.
-function(convladder_reaches out header file)  # whether `file` includes it, directly or indirectly
-  get_property(reached GLOBAL PROPERTY "${header} reaches ${file}")
-  if("${reached}" STREQUAL "")
-    set(reached FALSE)
-    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} lines REGEX "^#include \"(core|cuda_naive|cuda_optimized)/")
+# wgmma and TMA belong to the architecture sm_90a, which nvcc compiles only when asked for it by name,
+# and which no other GPU runs. Files whose code, or whose rungs' headers, name wgmma or sm_90a are compiled
+# for it alone where sm_90 is wanted. Two headers do not count: kernels for older GPUs include them, too.
+set(with_and_without_wgmma cuda_optimized/tile_map/tile_map.cuh cuda_optimized/gemm/shared/half_tiles.cuh)
+function(convladder_uses_wgmma out file)  # whether `file` or a header that it includes, by whatever way, does
+  get_property(uses GLOBAL PROPERTY "wgmma in ${file}")
+  if("${uses}" STREQUAL "")
+    set(uses FALSE)
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} code REGEX "^[^/]*([Ww]gmma|sm_90a)")
+    if(code AND NOT file IN_LIST with_and_without_wgmma)
+      set(uses TRUE)
+    endif()
+    file(STRINGS ${PROJECT_SOURCE_DIR}/${file} lines REGEX "^#include \"(cuda_naive|cuda_optimized)/")
     foreach(line IN LISTS lines)
-      string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
-      if(included STREQUAL header)
-        set(reached TRUE)
-      else()
-        convladder_reaches(reached ${header} ${included})
-      endif()
-      if(reached)
-        break()
+      if(NOT uses)
+        string(REGEX REPLACE "^#include \"([^\"]+)\".*" "\\1" included "${line}")
+        convladder_uses_wgmma(uses ${included})
       endif()
     endforeach()
-    set_property(GLOBAL PROPERTY "${header} reaches ${file}" ${reached})
+    set_property(GLOBAL PROPERTY "wgmma in ${file}" ${uses})
   endif()
-  set(${out} ${reached} PARENT_SCOPE)
+  set(${out} ${uses} PARENT_SCOPE)
 endfunction()
 
 set(sm90a_sources)
 foreach(source IN LISTS gpu_sources)
   file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
-  convladder_reaches(uses_wgmma cuda_optimized/gemm/shared/wgmma_tile.cuh ${file})
-  if(uses_wgmma)
+  convladder_uses_wgmma(uses_wgmma ${file})
+  if(uses_wgmma AND NOT file MATCHES "^core/")
     list(APPEND sm90a_sources ${source})
   endif()
 endforeach()
@@ -51,10 +51,11 @@ target_compile_definitions(core PUBLIC CONVLADDER_HAVE_NVCC)
 target_link_libraries(core INTERFACE kernels_gpu)  # core/device.cpp asks core/cuda/device.cu
 target_link_libraries(rungs INTERFACE kernels_gpu)
 
-# What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which is not run. For one or
-# few architectures, with little optimisation and without the host code (which g++ compiles against cuda_on_cpu), a
-# file takes a third of the time, most of it for its includes. So a unit contains one file of each ladder: two of one
-# ladder would conflict in its namespace. The preset `cuda` builds everything, each file separately.
+# What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which nobody runs.
+# For one architecture, or few, hardly optimised, without the host's half (which g++ compiles against
+# cuda_on_cpu), a file takes a third of the time; and most of that goes into what it includes. So a unit
+# holds one file of each ladder: two of one ladder would clash in its namespace. The preset
+# `cuda` builds the whole, each file for itself.
 set(CONVLADDER_GPU_CODE all CACHE STRING "The kernel files, without suffix, of which the target gpu_code makes device code; or all")
 set(CONVLADDER_GPU_CODE_ALSO "" CACHE STRING "Further architectures of gpu_code, such as sm_75;sm_120")
 set(CONVLADDER_GPU_CODE_SAMPLE "" CACHE STRING "Architectures for which gpu_code also compiles a sample of the kernel files")
@@ -117,7 +118,7 @@ function(add_gpu_code target architecture)
       set(cubin ${name}.${each}.cubin)
       set(quiet)
       if(NOT each STREQUAL architecture)
-        set(quiet ,-w)  # ptxas warns about launch bounds that it ignores, which are meant for the other architecture
+        set(quiet ,-w)  # of launch bounds, which are for the other one, ptxas says what it ignores
       endif()
       add_custom_command(
         OUTPUT ${cubin}

@@ -13,6 +13,8 @@
 - a step of a spine keeps most lines of the previous rung (tools/likeness.py, which is printed); otherwise it is a
   branch;
 - the files of rungs are short, and the simplest kernel includes little of core;
+- a rung of a dense ladder includes few headers of rungs, directly or through others (tools/likeness.py prints their
+  number for the spines);
 - a CUDA rung's header predicts numbers (`@expect`) that agree with the counts for its present source and do not all
   hold
   for the previous rung (tools/inspect/expect.py);
@@ -58,10 +60,13 @@ NOT_OURS = {"build", "out", "__pycache__"}
 LONGEST_HEADER = {"cpu_reference": 25, "cuda_naive": 25, "cuda_optimized": 30}  # lines of a rung's header, without @expect
 LONGEST_LINE = 100
 LONGEST_RUNG = 310  # lines of a rung's file, without #include and @expect
-LONGEST_SHARED_HEADER = 250  # lines of a header beside rungs
+LONGEST_SHARED_HEADER = 310  # lines of a header beside rungs
 LEAST_LIKENESS = 0.5  # of a step relative to the previous rung
 README_SPINES = ("conv2d", "gemm")  # spines whose times README.md shows
 LARGE_STEPS = ROOT / "tools/large_steps.txt"
+MANY_FILES = ROOT / "tools/many_files.txt"
+DENSE_LADDERS = ("gemm", "conv2d", "conv2d_dgrad", "conv2d_wgrad")  # whose rungs are read with few other files open
+MOST_FILES_OF_SPINE, MOST_FILES = 3, 5  # headers of rungs that a rung may include, directly or through others
 SIMPLEST_KERNEL = "cuda_naive/conv2d/direct.cu"
 MOST_CORE_HEADERS, MOST_CORE_LINES = 6, 500  # limits for its includes, directly or through others
 TYPED_TIME = re.compile(r"\d\s?(us|ms|ns|microseconds?|milliseconds?)\b")
@@ -244,6 +249,26 @@ def check_steps(rows):
                                              f"{LEAST_LIKENESS}; give the reason in {LARGE_STEPS.name}")
     for rung in sorted(small):
         problem(LARGE_STEPS, 0, f"{rung} is not a step with low likeness: remove the entry")
+
+
+def check_files_to_open(rows, many, opened_of=likeness.files_to_open):
+    """Prints how many headers each rung of a spine includes. @param many exceptions: {rung: reason}"""
+    few = set(many)
+    for row in rows:
+        if row["ladder"] not in DENSE_LADDERS or row["backend"] != "cuda":
+            continue
+        spine = row["level"] == "spine"
+        opened, most = opened_of(row["source"]), MOST_FILES_OF_SPINE if spine else MOST_FILES
+        if spine:
+            print(f"{len(opened):2} headers  {row['rung']}", file=sys.stderr)
+        if len(opened) <= most:
+            continue
+        few.discard(row["rung"])
+        if row["rung"] not in many:
+            problem(ROOT / row["source"], 0, f"it includes {len(opened)} headers of rungs ({', '.join(opened)}), more than {most};"
+                                             f" give the reason in {MANY_FILES.name}")
+    for rung in sorted(few):
+        problem(MANY_FILES, 0, f"{rung} includes few headers: remove the entry")
 
 
 def check_lengths(rows):
@@ -463,6 +488,7 @@ def main(arguments):
     rows = read_table(program)
     check_rungs(rows, fix)
     check_steps(rows)
+    check_files_to_open(rows, entries_of(MANY_FILES))
     check_lengths(rows)
     hashes = expect.hashes_of(pathlib.Path(program).resolve().parents[1])
     problems.extend(expect.problems_of(rows, hashes))

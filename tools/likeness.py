@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""The likeness of a rung to the previous one: in a step, a reader should know most lines.
+"""The likeness of a rung to the previous one, and the number of headers that its reader opens.
 
     likeness.py TABLE.json [LADDER]      TABLE.json is what `convladder list --json` writes
 
 Likeness is 2 * (common lines, in order) / (lines of both), from 0 to 1. Comments and blank lines are excluded. A
 rung's own headers (those in the rungs' folders, not in core) count if only one of the two includes them: a loop that
-was moved to a header is new to a reader of the step.
+was moved to a header is new to a reader of the step. The files to open are the headers below cuda_naive and
+cuda_optimized that a rung includes, directly or through others.
 
 """
 
@@ -37,6 +38,11 @@ def headers_of(path, found=None, pattern=RUNGS_INCLUDE):
     return list(found)
 
 
+def files_to_open(source):
+    """Beside a rung's own file: the headers of rungs in CUDA that it includes, in their order."""
+    return [header for header in headers_of(source) if header.startswith("cuda_")]
+
+
 def likeness(old, new):
     """Of two rungs' sources."""
     headers = {path: headers_of(path) for path in (old, new)}
@@ -60,7 +66,8 @@ def main():
     for rung, alike in of_table(rungs, {rung["rung"]: rung["source"] for rung in rungs}):
         if len(sys.argv) < 3 or rung["ladder"] == sys.argv[2]:
             lines = len((ROOT / rung["source"]).read_text().split("\n"))
-            print(f"{alike:.2f}  {rung['kind']:6}  {lines:4}  {rung['rung']}  <- {rung['previous']}")
+            opened = len(files_to_open(rung["source"]))
+            print(f"{alike:.2f}  {rung['level']:11}  {lines:4} lines  {opened:2} headers  {rung['rung']}  <- {rung['previous']}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 /// @file cp_async.cu
-/// @brief gemm: the tiles of the next steps are copied asynchronously, past the registers.
+/// @brief `cp.async` pipeline: several stages are copied asynchronously, past the registers.
 ///
 /// - Before: double_buffered.cu
 /// - After: mma.cu, split_k.cu, tf32/mma.cu
@@ -35,7 +35,6 @@
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/float4.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

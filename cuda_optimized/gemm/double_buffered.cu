@@ -1,5 +1,5 @@
 /// @file double_buffered.cu
-/// @brief gemm: the next tiles come during the arithmetic, into a second pair of tiles.
+/// @brief Double buffering: the next tiles are prefetched during the arithmetic.
 ///
 /// - Before: warp_tiles.cu
 /// - After: cp_async.cu
@@ -26,7 +26,6 @@
 /// **Try.** Store the fetched tiles before the arithmetic. What does the warp wait for now?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/float4.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

@@ -1,46 +1,38 @@
 /// @file fused_epilogue.cu
-/// @brief gemm on Hopper in 16 bits: bias and ReLU while the sums are in registers.
+/// @brief Fused epilogue: bias and ReLU are applied to accumulators in registers.
 ///
 /// - Before: setmaxnreg.cu
 /// - After: hopper/small_tiles.cu, clusters.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** A layer of a network is c = relu(a b + bias). As kernels of their own, bias and
-/// ReLU read all of c and write it again. Here they are the *epilogue* of the product: a thread
-/// that has a sum in a register adds, compares, and only then rounds and stores.
+/// ReLU read and write all of c once more. Here they are the *epilogue* of the GEMM, applied before
+/// the accumulators are rounded and stored:
 ///
-///     product, then a pass    a, b -> c -> c     c goes over memory three times
-///     with an epilogue        a, b, bias -> c    once
+///     GEMM, then an elementwise kernel    a, b -> c -> c     c crosses memory three times
+///     GEMM with an epilogue               a, b, bias -> c    once
 ///
-/// What is new for a sum is its bias, one number a column. A thread's sums lie in N / 4 columns of
-/// the tile, too many to hold beside them. A warp's do not: before the first product each lane
-/// loads one number of every 32 columns, 8 in all at N = 256, and they arrive during the loop.
-/// Behind it, the lane that has a column's bias tells it to those that have the sums, by a shuffle:
-/// no shared memory, of which the stages have taken all, and no barrier.
+/// A thread's accumulators lie in N / 4 columns of the tile: their biases do not fit beside them. A
+/// lane therefore loads the bias of one column of every 32 before the main loop, 8 registers at
+/// N = 256. After it, a shuffle passes each bias to the lanes that need it: no shared memory and no
+/// barrier.
 ///
-/// **Expect.** A warp has 64 shuffles and 3 instructions for each of 128 sums a tile of 256
-/// columns: 900 cycles for the two warps of a scheduler, half a microsecond. At 4096 there are four
-/// tiles a block: 183 us on an H200, where setmaxnreg takes 181 without an epilogue, and one
-/// more pass over c 12 us in L2. M = 131072, N = K = 256 is a copy of a to c, 134 MB: 40 us, and a
-/// pass over c would take 32 more.
+/// **Expect.** 64 shuffles and 3 instructions for each of 128 accumulators: 900 cycles per tile.
+/// Predicted on an H200: 183 us at 4096, where setmaxnreg.cu takes 181 us without an epilogue; an
+/// elementwise kernel takes 12 us. M = 131072, N = K = 256: 40 us, and 32 us for such a kernel.
 /// @expect on --m 640 --n 128 --k 8 --dtype bf16 --bias --activation relu
 /// @expect loads_per_output.bias 8 * 64 / (128 * 64) = 0.0625, each of 8 warps loads it once a tile
 /// @expect barriers_per_block 1, as before
 /// @expect bytes_per_lane.shared.store 4, as before: rounded sums
-/// **Costs.** 8 registers, also for a product without bias. Declined: as before.
-/// **Try.** Let the sums begin with their bias instead of 0. What is saved, and what comes later?
+/// **Costs.** 8 registers, also without a bias. Not supported: as before.
+/// **Try.** Let the accumulators start at the bias. What is saved, and what happens later?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -55,7 +47,8 @@ template <class Shape, class T, class Source, class Result>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     gemm_fused_epilogue(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
                         Epilogue<Shape> epilogue, const __grid_constant__ Result result) {
-  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  // Phases of full complete when a stage has arrived, those of empty when all eight consumer warps
+  // have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
@@ -71,39 +64,40 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
-    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
-    // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    // The producer. It runs ahead of the consumers by up to kStages, also into the next tile, while
+    // they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read the stage's previous phase; in the first one, at
+        // once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps it, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
     if (!item_at(work, places, index, &item)) continue;
@@ -116,7 +110,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     }
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
@@ -129,26 +123,26 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
+    // for (all accumulators) sum = activated(sum + bias[column])
     epilogue.finish(bias, sums);
-    result.store(item, consumer, sums, drafts, box);
+    result.store(item, consumer, sums, staging, box);
   }
   result.finish();
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {
@@ -156,12 +150,11 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
   const WgmmaPlaces places(work);
   launch(gemm_fused_epilogue<Shape, T, Source, Result>,
          {dim3(blocks_for(places.count, 1, resident)), dim3(kBlockThreads),
-          Shape::kSharedBytes + kDraftBytes},
+          Shape::kSharedBytes + kStagingBytes},
          source, work, places, epilogue, result);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);

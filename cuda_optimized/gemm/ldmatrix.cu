@@ -32,9 +32,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/half_tiles.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

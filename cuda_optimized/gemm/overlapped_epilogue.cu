@@ -1,51 +1,38 @@
 /// @file overlapped_epilogue.cu
-/// @brief gemm on Hopper in 16 bits: a tile is stored during the next one's first steps.
+/// @brief Overlapped epilogue: a tile is stored during the first steps of the next tile.
 ///
 /// - Before: hopper/small_tiles.cu
 /// - After: hopper/pdl.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A consumer stores its sums when the last product is done, and multiplies again
-/// when the last box is written. All that time the tensor cores have nothing to do, for the other
-/// consumer is as far. Two sets of sums do not fit into a thread's registers. But what is stored
-/// has 16 bits: rounded, 128 sums are 64 registers, and they can wait there. The next tile's first
-/// products are asked for at once, and in each of its first steps, while they run, the consumer
-/// stores 64 columns of the tile before:
+/// **The idea.** In hopper/small_tiles.cu, a consumer stores its accumulators between two tiles,
+/// and the tensor cores are idle. Two sets of accumulators do not fit into registers. But rounded
+/// to half precision, 128 accumulators take 64 registers, and they can wait there. The next tile's
+/// first `wgmma` are issued at once. In each of its first steps, while they run, the consumer
+/// stores 64 columns of the previous tile:
 ///
-///     hopper/small_tiles   last step | round, box 0, 1, 2, 3 | step 0 | step 1 | step 2 | step 3
-///     here              last step | round | step 0 | step 1 | step 2 | step 3 | step 4
-///                                         | box 0  | box 1  | box 2  | box 3
+///     hopper/small_tiles   last step | round, piece 0, 1, 2, 3 | step 0  | step 1  | step 2  | ...
+///     here                 last step | round | step 0  | step 1  | step 2  | step 3  | step 4
+///                                            | piece 0 | piece 1 | piece 2 | piece 3
 ///
-/// This is what hopper/ping_pong is for, with tiles of 128 x 256 in place of 128 x 128. And nobody
-/// sets sums to zero any more: a tile's first `wgmma` does not add.
+/// A tile's first `wgmma` overwrites its accumulators, so that nothing has to set them to zero.
 ///
-/// **Expect.** A consumer writes four boxes in about 1600 cycles, of which 400 are left: it rounds,
-/// and that is all that stands between two tiles. A tile has 65,500 cycles of products with K =
-/// 4096, 131,000 with 8192, 16,400 with 1024. So 2.4 %, 1.2 % and 8 % of the cycles are saved;
-/// where power is the limit, two thirds of that. Predicted on an H200: 1.5 % less time than
-/// hopper/small_tiles at 4096, 0.8 % at 8192, 8 % with K = 1024. At 1024 and 2048 each block has
-/// one tile, and nothing can be hidden.
+/// **Expect.** Of about 1600 cycles per tile, 400 remain, for rounding: 2.4 % of the cycles are
+/// saved with K = 4096, 1.2 % with 8192, 8 % with 1024; two thirds of that where power is the
+/// limit. Predicted on an H200: 1.5 % less time than hopper/small_tiles at 4096, 0.8 % at 8192.
 /// @expect on --m 640 --n 128 --k 8 --dtype bf16
 /// @expect requests.shared.async 10 * (1 + 2) = 30, as before
 /// @expect bytes_per_lane.shared.store 4, two sums that were rounded before
 /// @expect blocks 8, as before, for 10 tiles
-/// **Costs.** 64 registers a thread: of 232, sums take 128. Declined: as before.
-/// **Try.** Store two boxes in each of two steps, and all four in the first. What does it cost?
-#include <type_traits>
-
+/// **Costs.** 64 registers per thread, of 232. Not supported: as before.
+/// **Try.** Store two pieces in each of two steps, and all four in the first. What does it cost?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_shapes.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -55,16 +42,6 @@ using Low = LowShape<128, 7>;      ///< For small products: tiles for more of th
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 
-/// `wgmma` of this type, with a row-major b, which begins at zero or adds.
-template <int kN, class T>
-__device__ void multiply(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool add) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, true>(d, a, b, add);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, true>(d, a, b, add);
-  }
-}
-
 /// Source: TiledHalves or GatheredHalves, Result: BoxedResult or PlainPieces. Grid: <=
 /// places.count; block kThreads<Shape>.
 template <class Shape, class T, class Source, class Result>
@@ -72,7 +49,8 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     gemm_overlapped_epilogue(const __grid_constant__ Source source, WgmmaWork work,
                              WgmmaPlaces places, Epilogue<Shape> epilogue,
                              const __grid_constant__ Result result) {
-  // full: the stage has arrived; empty: all consumers' warps have read it.
+  // Phases of full complete when a stage has arrived, those of empty when all warps of all
+  // consumers have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
@@ -88,40 +66,42 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kMultiply<Shape>) {
-    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
-    // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    // The producer. It runs ahead of the consumers by up to kStages, also into the next tile, while
+    // they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kMultiply<Shape> + (Source::kWholeWarp ? 32 : 1)) return;
     for (unsigned index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!whole_item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read the stage's previous phase; in the first one, at
+        // once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
     return;
   }
 
-  // Waits until the producers have given theirs back.
+  // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps it, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(
+      ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   constexpr int kPieces = Shape::N / 64;
   static_assert(Shape::kRowTiles == 1);
   std::uint32_t rounded[Shape::N / 4];  // sums of the tile before, two in each, to be stored
@@ -139,7 +119,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   const auto store = [&](auto piece) {  // 64 columns of the tile before
     constexpr int kPiece = decltype(piece)::value;
 #pragma nv_diag_suppress 549  // "used before its value is set": it is set where `waiting` is
-    result.store_piece(before, consumer, 0, kPiece, drafts, box, [&](T* to, int j, int half) {
+    result.store_piece(before, consumer, 0, kPiece, staging, box, [&](T* to, int j, int half) {
       *reinterpret_cast<std::uint32_t*>(to) = rounded[2 * (8 * kPiece + j) + half];
     });
 #pragma nv_diag_default 549
@@ -149,25 +129,25 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     if (epilogue.asked()) epilogue.load(item, bias);
     int step = 0, last_stage = -1;
     const auto begin_step = [&](bool add) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += 16) {
         // Along a row of a, from row to row of b.
-        multiply<Shape::N, T>(sums[0], a.at(begin + k * 2), b.at(begin + k * kHalfColumns * 2),
-                              add || k > 0);
+        wgmma_m64k16<Shape::N, T>(sums[0], a.at(begin + k * 2), b.at(begin + k * kHalfColumns * 2),
+                                  add || k > 0);
       }
       ptx::wgmma_commit_group();
     };
     const auto end_step = [&] {
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
       ++step;
     };
@@ -196,8 +176,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   result.finish();
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {
@@ -205,12 +184,11 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
   const WgmmaPlaces places(work);
   launch(gemm_overlapped_epilogue<Shape, T, Source, Result>,
          {dim3(blocks_for(places.count, 1, resident)), dim3(kThreads<Shape>),
-          Shape::kSharedBytes + kDraftBytes},
+          Shape::kSharedBytes + kStagingBytes},
          source, work, places, epilogue, result);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   if (gemm.N <= Narrow::N) return with_shape_of<Large, Medium, Narrow>(gemm, body);
@@ -228,11 +206,10 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   with_half_type(gemm.dtype, [&]<class T>(T) {
     with_shape(gemm, [&]<class Shape>(Shape) {
       const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
-      with_halves<Shape, Shape, T>(gemm, arrays.a, arrays.b, arrays.c,
-                                   [&](const auto& source, const auto& result) {
-                                     launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep),
-                                                            epilogue, in_pieces(result));
-                                   });
+      with_halves<Shape, Shape, T, PlainPieces>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep), epilogue, result);
+          });
     });
   });
 }

@@ -1,5 +1,5 @@
 /// @file register_tile.cu
-/// @brief gemm: a thread computes 8 x 8 elements of c, held in registers.
+/// @brief Register tile: a thread holds 8 x 8 accumulators.
 ///
 /// - Before: tiled.cu
 /// - After: vectorized.cu

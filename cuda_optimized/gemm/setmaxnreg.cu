@@ -1,45 +1,39 @@
 /// @file setmaxnreg.cu
-/// @brief gemm on Hopper in 16 bits: registers go to the threads that multiply.
+/// @brief Register reallocation: `setmaxnreg` moves registers from the producers to the consumers.
 ///
 /// - Before: tma_store.cu
 /// - After: fused_epilogue.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** All threads of a kernel begin with as many registers. A producer needs 40, a
-/// consumer 128 for its sums alone. `setmaxnreg` moves them, for whole warpgroups: so there is one
-/// of producers now, of which three warps do nothing.
+/// **The idea.** All threads of a kernel start with the same number of registers. A producer needs
+/// 40, a consumer 128 for its accumulators alone. `setmaxnreg` changes the number for a whole
+/// warpgroup, so that the producers are a warpgroup now, of which three warps are idle:
 ///
-///     warpgroup        consumer 0   consumer 1   producers
-///     at the start     168          168          168
-///     after setmaxnreg 232          232          40            * 128 <= 65536
+///     warpgroup         consumer 0   consumer 1   producers
+///     at launch         168          168          168
+///     after setmaxnreg  232          232          40            * 128 <= 65536
 ///
-/// The rest is about what the consumers' loop holds. Descriptors of wgmma begin in the low word,
-/// and nothing in a block's shared memory lies further than that reaches: 32 bits are added, where
-/// 64 were. And the number of a consumer comes by a shuffle from lane 0, so that the compiler knows
-/// it to be the same for a warp, and keeps what follows from it in uniform registers, where wgmma
-/// reads its descriptors. One block an SM has room for more stages than two have together.
+/// The loop of the consumers also gets cheaper. Descriptors of one block differ in their low word
+/// alone, so that 32-bit additions suffice (OperandDescriptor). The consumer's number comes from
+/// lane 0 by a shuffle: the compiler then keeps all descriptors in uniform registers, where wgmma
+/// reads them. With one block per SM, there is room for more stages.
 ///
-/// **Expect.** nvcc's loop of a step has no move to a uniform register (R2UR) and no carry any
-/// more, no spill, and 4 HGMMA among fewer than 60 instructions. Predicted on an H200: 1480 us at
-/// 8192, 177 at 4096, 23.5 at 2048; 7.0 at 1024, where seven stages in place of three are on their
-/// way before the first product.
+/// **Expect.** In SASS, the loop of a step has no R2UR, no carry and no spill, and 4 HGMMA among
+/// fewer than 60 instructions. Predicted on an H200: 1480 us at 8192, 177 us at 4096, 23.5 us at
+/// 2048, and 7.0 us at 1024, where seven stages are loaded before the first product, not three.
 /// @expect on --m 640 --n 128 --k 8 --dtype bf16
 /// @expect blocks 8, one an SM of the emulated device, for 5 * 2 tiles
 /// @expect bytes_per_lane.shared.store 4, as before
 /// @expect requests.shared.async 10 * 1 * (1 + 1) = 20, as before
-/// **Costs.** 96 idle threads. A GPU without `setmaxnreg` has no wgmma either. Declined: as before.
-/// **Try.** Leave out the shuffle and compile: what takes the place of the uniform registers?
+/// **Costs.** 96 idle threads. Not supported: as before.
+/// **Try.** Leave out the shuffle and compile. Which instructions replace the uniform registers?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -54,7 +48,8 @@ template <class Shape, class T, class Source, class Result>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     gemm_setmaxnreg(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
                     const __grid_constant__ Result result) {
-  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  // Phases of full complete when a stage has arrived, those of empty when all eight consumer warps
+  // have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
@@ -70,39 +65,40 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
-    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
-    // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    // The producer. It runs ahead of the consumers by up to kStages, also into the next tile, while
+    // they store the last one.
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read the stage's previous phase; in the first one, at
+        // once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps it, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / kConsumers));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
     if (!item_at(work, places, index, &item)) continue;
@@ -114,7 +110,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     }
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
@@ -127,37 +123,35 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
-    result.store(item, consumer, sums, drafts, box);
+    result.store(item, consumer, sums, staging, box);
   }
   result.finish();
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& result) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
   const WgmmaPlaces places(work);
   launch(gemm_setmaxnreg<Shape, T, Source, Result>,
          {dim3(blocks_for(places.count, 1, resident)), dim3(kBlockThreads),
-          Shape::kSharedBytes + kDraftBytes},
+          Shape::kSharedBytes + kStagingBytes},
          source, work, places, result);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);

@@ -34,7 +34,6 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/async_tiles.cuh"
-#include "cuda_optimized/gemm/shared/float4.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

@@ -1,5 +1,5 @@
 /// @file tiled.cu
-/// @brief gemm, rung 2 on the GPU: a block stages tiles of a and b in shared memory.
+/// @brief Shared-memory tiles: a block stages tiles of a and b; any tile order.
 ///
 /// - Before: cuda_naive/gemm/direct.cu
 /// - After: register_tile.cu

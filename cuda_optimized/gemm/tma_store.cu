@@ -1,47 +1,38 @@
 /// @file tma_store.cu
-/// @brief gemm on Hopper in 16 bits: TMA stores c, too.
+/// @brief TMA store: accumulators pass through staging buffers, from which TMA writes c.
 ///
 /// - Before: persistent.cu
 /// - After: setmaxnreg.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A warp that stores its sums itself writes, with one instruction, 16 bytes of each
-/// of 8 rows of c: half of a sector each, and waits for address arithmetic and for room in the
-/// queues. Here the sums are rounded into a box of 64 x 64 in shared memory, and one thread tells
-/// TMA to store it. The consumers write the next box meanwhile, and begin the next tile
-/// while the last boxes leave:
+/// **The idea.** In persistent.cu, the threads store c: 16 bytes in each of 8 rows per instruction,
+/// half a sector each, after address arithmetic. Here a consumer rounds its accumulators into a
+/// staging buffer of 64 x 64 in shared memory, and one thread starts a TMA store of it. Meanwhile
+/// the consumer fills its second buffer, or begins the next tile:
 ///
-///     128 threads      write box 0 | write box 1 | write box 0 ...  | next tile
-///     TMA                  | box 0 -> c  | box 1 -> c ...   | last boxes
+///     128 threads      fill buffer 0 | fill buffer 1 | fill buffer 0 ... | next tile
+///     TMA                    | buffer 0 -> c  | buffer 1 -> c ...        | last buffers
 ///
-/// Two boxes a warpgroup take turns. The order of waiting is what can go wrong: thread 0 waits
-/// until the box before the last has been *read*, then all meet, write, make their writes known to
-/// TMA (`fence.proxy.async`), meet again, and thread 0 asks. Only the thread that asks
-/// can wait, for groups of copies are a thread's own.
+/// Only thread 0, which commits the stores, can wait for them. It waits until TMA has *read* the
+/// buffer of two stores ago; a barrier; all write; a proxy fence; a barrier; thread 0 stores.
 ///
-/// **Expect.** A tile of 128 x 256 is 64 KB of c, 256 rows of 128 bytes a box of whole sectors, in
-/// place of 32 store instructions a thread of 4 bytes. The pairs go to different banks: rows of a
-/// box are permuted as the 128-byte swizzle does it. Predicted on an H200: 1.5 to 2.5 % less time
-/// than persistent at 4096 (201 us) and 8192 (1590 us); more where sums are short.
+/// **Expect.** A tile of 128 x 256 is 64 KB of c. A buffer's rows are whole sectors, and the
+/// 128-byte swizzle spreads the pairs over the banks. Predicted on an H200: 1.5 to 2.5 % less time
+/// than persistent.cu at 4096 (201 us) and 8192 (1590 us), more for small K.
 /// @expect on --m 128 --n 128 --k 128 --dtype bf16
 /// @expect bytes_per_lane.shared.store 4, two sums, into a box
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, the loads are the same
 /// @expect barriers_per_block 1, named barriers are not counted
-/// **Costs.** 32 KB more of shared memory a block: Medium has one stage fewer. Where
-/// TMA cannot take a, b or c, a warp gathers numbers, and threads store theirs. Declined: as
-/// before.
-/// **Try.** Let all threads wait for TMA and leave out the first meeting. What does the
-/// emulator find, and why does a GPU mostly not?
+/// **Costs.** 32 KB of shared memory per block: Medium has one stage fewer. Where TMA cannot access
+/// a, b or c, threads copy and store. Not supported: as before.
+/// **Try.** Omit the first barrier of store_piece(). What does the emulator report?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -56,7 +47,8 @@ template <class Shape, class T, class Source, class Result>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     gemm_tma_store(const __grid_constant__ Source source, WgmmaWork work, WgmmaPlaces places,
                    const __grid_constant__ Result result) {
-  // full: the stage has arrived; empty: all eight consumer warps have read it.
+  // Phases of full complete when a stage has arrived, those of empty when all eight consumer warps
+  // have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
@@ -72,24 +64,25 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
-    // The producer. It runs ahead of the consumers by as many stages as there are, also into the
-    // next tile, while they store the last one.
+    // The producer. It runs ahead of the consumers by up to kStages, also into the next tile, while
+    // they store the last one.
     if (lane != 0 && !Source::kWholeWarp) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read the stage's previous phase; in the first one, at
+        // once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
@@ -97,7 +90,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 
   const int consumer = thread / 128;
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
   constexpr int kRows = Shape::M / kConsumers;  // of a consumer
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
@@ -111,7 +104,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     }
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const char* a = stages + stage * Shape::kStageBytes;
       const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kHalfStep * 2);
       const std::uint64_t b_at = ptx::wgmma_row_major_descriptor(a + Shape::kBytesA, kPieceBytes);
@@ -126,37 +119,36 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     ptx::wgmma_wait_group<0>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
 
-    result.store(item, consumer, sums, drafts, box);
+    // for (rows and columns of the consumer) c[row][column] = rounded(sums[...]), through `staging`
+    result.store(item, consumer, sums, staging, box);
   }
   result.finish();
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& result) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
   const WgmmaPlaces places(work);
   launch(gemm_tma_store<Shape, T, Source, Result>,
          {dim3(blocks_for(places.count, 1, resident)), dim3(kWgmmaThreads),
-          Shape::kSharedBytes + kDraftBytes},
+          Shape::kSharedBytes + kStagingBytes},
          source, work, places, result);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);

@@ -1,5 +1,6 @@
 /// @file vectorized.cu
-/// @brief gemm: four numbers a load and a store, from global memory and from shared memory.
+/// @brief Vectors of four floats: 16-byte loads and stores; a is transposed on its way to shared
+/// memory.
 ///
 /// - Before: register_tile.cu
 /// - After: warp_tiles.cu
@@ -33,7 +34,6 @@
 /// **Try.** Take the 4 floats between the rows of a's tile away, and count the bank conflicts.
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/float4.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

@@ -33,12 +33,8 @@
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
 #include "cuda_optimized/gemm/shared/half_tiles.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
@@ -72,20 +68,21 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2: the parity of its barriers' phases
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes: the parity
+                       // of its barriers' phases
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are.
     if (lane != 0 && !Source::kWholeWarp) return;
     auto cursor = source.at({tile.m, tile.n, 0, 0, map.k_steps});
     for (int step = 0; step < map.k_steps; ++step) {
       // Until the consumers have read what the stage held before; at once while it is new.
-      ptx::mbarrier_wait(&empty[stage], round ^ 1);
+      ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* a = stages + stage * Shape::kStageBytes;
       source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
       source.advance(cursor);
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     return;
@@ -96,7 +93,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   float sums[Shape::N / 2] = {};
   int last_stage = -1;
   for (int step = 0; step < map.k_steps; ++step) {
-    ptx::mbarrier_wait(&full[stage], round);
+    ptx::mbarrier_wait(&full[stage], phase);
     const char* a = stages + stage * Shape::kStageBytes;
     const std::uint64_t a_at = ptx::wgmma_descriptor(a + consumer * kRows * kHalfStep * 2);
     const std::uint64_t b_at = ptx::wgmma_row_major_descriptor(a + Shape::kBytesA, kPieceBytes);
@@ -113,7 +110,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     last_stage = stage;
     if (++stage == Shape::kStages) {
       stage = 0;
-      round ^= 1;
+      phase ^= 1;
     }
   }
   ptx::wgmma_wait_group<0>();

@@ -1,5 +1,6 @@
 /// @file warp_tiles.cu
-/// @brief gemm: a warp's part of the tile is compact.
+/// @brief Warp tiles: a warp computes a compact part of the tile, which needs fewer distinct
+/// shared-memory words per load.
 ///
 /// - Before: vectorized.cu
 /// - After: double_buffered.cu
@@ -29,7 +30,6 @@
 /// test notices?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/float4.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

@@ -36,7 +36,7 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/async_tiles.cuh"
-#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 #include "cuda_optimized/sparse_conv/shared/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/shared/row_tiles.cuh"
 

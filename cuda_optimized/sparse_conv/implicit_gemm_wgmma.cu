@@ -39,11 +39,11 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/shared/gathered_copies.cuh"
 #include "cuda_optimized/sparse_conv/shared/gathered_stores.cuh"
 #include "cuda_optimized/sparse_conv/shared/gathered_taps.cuh"
 #include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {

@@ -34,7 +34,7 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/float4.cuh"
+#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"

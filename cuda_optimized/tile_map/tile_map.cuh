@@ -1,11 +1,17 @@
 /// @file tile_map.cuh
-/// @brief From a block's index to its tile, for every map, in closed form.
+/// @brief Tile schedulers: from the index of a block, or of a work item of a persistent kernel, to
+/// its tile, for every map, in closed form.
 ///
-/// cuda_optimized/tile_map/maps.cu explains the formulas and lists what they give; kernels with
-/// tiles include this file, and thereby run under every map without knowing any.
+/// - namespace tile_map: grids and tiles of the maps. cuda_optimized/tile_map/maps.cu explains the
+///   formulas and lists their results. Kernels with tiles include this file and support every map.
+/// - namespace gemm: sizes and work items of `wgmma` kernels, persistent ones included, which count
+///   the tiles of a map themselves (gemm/persistent.cu), and reasons not to support a GEMM.
 #pragma once
 
 #include "core/cuda/launch.hpp"
+#include "core/cuda/needs.hpp"
+#include "core/cuda/tensor_map.hpp"
+#include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "core/tile_map_problem.hpp"
@@ -17,10 +23,10 @@ struct Tile {
   int m, n;  ///< Down, across.
 };
 
-/// What a block adds up in one go: some or all k-steps of a tile of a product.
+/// A block's work between two stores: some or all k-steps of a tile of a GEMM.
 struct Unit {
-  int batch;           ///< Which product.
-  Tile tile;           ///< Which tile of it.
+  int batch;           ///< which GEMM of the batch
+  Tile tile;           ///< which tile of it
   int k_begin, k_end;  ///< first k-step, last k-step + 1
 };
 
@@ -57,7 +63,7 @@ __device__ inline void hilbert_point(int log_side, int d, int* x, int* y) {
   }
 }
 
-/// Why a kernel whose blocks compute one whole tile each cannot run under the map, if so.
+/// The reason not to support the map in a kernel whose blocks compute one whole tile each.
 inline Declined why_no_whole_tiles(const TileMapProblem& map) {
   if (map.map == TileMap::split_k || map.map == TileMap::stream_k) {
     return text("the map ", name_of(map.map),
@@ -171,3 +177,121 @@ __device__ void for_each_unit(const TileMapProblem& map, const Body& body) {
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::tile_map
+
+namespace convladder::BACKEND::cuda_optimized::gemm {
+
+/// The reason not to support a problem without steps along k, for kernels that need one.
+inline Declined why_no_steps(const GemmProblem& gemm) {
+  if (gemm.K > 0) return {};
+  return "has at least one step along k, and k = 0";
+}
+
+/// The reason not to support a problem with an epilogue, or without steps along k.
+inline Declined why_no_plain_sums(const GemmProblem& gemm) {
+  if (const Declined why = why_no_steps(gemm)) return why;
+  if (!gemm.bias && gemm.activation == Activation::none) return {};
+  return "stores sums as they are, and the problem has a bias or an activation";
+}
+
+inline constexpr int kWgmmaStep = kTensorMapRow;           ///< Of k in a stage: rows of 128 bytes.
+inline constexpr int kConsumers = 2;                       ///< Consumer warpgroups, of 128 threads.
+inline constexpr int kConsumerThreads = 128 * kConsumers;  ///< Of a block.
+inline constexpr int kWgmmaThreads = kConsumerThreads + 32;  ///< And the producer warp.
+inline constexpr int kAtom = 1024;  ///< Bytes after which the 128-byte swizzle repeats.
+
+/// The sizes of a kernel: a block's tile, its stages in shared memory, and blocks an SM.
+template <int kM, int kN, int kStages_, int kBlocks_>
+struct WgmmaShape {
+  static constexpr int M = kM,                            ///< rows of a tile
+      N = kN,                                             ///< columns of a tile
+      kStages = kStages_,                                 ///< of the ring in shared memory
+      kBlocks = kBlocks_;                                 ///< resident on an SM at the same time
+  static constexpr int kRowTiles = kM / kConsumers / 64;  ///< wgmma tiles of a consumer
+  static constexpr int kBytesA = kM * kWgmmaStep * 4,     ///< of a stage's a [M][kWgmmaStep]
+      kBytesB = kN * kWgmmaStep * 4;                      ///< of a stage's b [N][kWgmmaStep]
+  static constexpr int kStageBytes = kBytesA + kBytesB;   ///< a, then b
+  /// Dynamic shared memory of a block: all stages, and room to align them to kAtom.
+  static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kAtom;
+  static_assert(kM % (64 * kConsumers) == 0, "whole wgmma tiles");
+};
+
+inline constexpr int kColumnGroup = 8;  ///< Tiles that share a panel of a follow one another.
+
+/// The work of a kernel: tiles, each in `splits` parts along k (split-K).
+struct WgmmaWork {
+  std::int64_t tiles_m;  ///< tiles down c, of Shape::M rows
+  int tiles_n;           ///< tiles across c, of Shape::N columns
+  int splits;            ///< parts along k, >= 1
+  int steps;             ///< of kWgmmaStep
+  int products = 1;      ///< GEMMs side by side in c, each of tiles_n / products tiles across
+  /// The order of the tiles of a GEMM; row_major stands for the order of item_at().
+  TileMap map = TileMap::row_major;
+  int group = kColumnGroup;  ///< columns of tiles of a group, in the order of item_at()
+
+  /// The number of WgmmaItem.
+  HOST_DEVICE std::int64_t items() const { return tiles_m * tiles_n * splits; }
+};
+
+/// A work item: the steps first ... last - 1 of a tile.
+struct WgmmaItem {
+  std::int64_t m;  ///< the tile's row, in tiles
+  int n,           ///< the tile's column, in tiles
+      split,       ///< which part along k, < splits
+      first,       ///< its first step, of kWgmmaStep
+      last;        ///< one past its last step
+};
+
+/// The tile scheduler's index range: the blocks of work.map's grid, some of which have no tile.
+struct WgmmaPlaces {
+  tile_map::Walk walk;  ///< over the tiles of a GEMM, unless work.map is row_major
+  std::int64_t count;   ///< indices, those without an item included
+
+  /// For work under a map for which why_no_grid() gives no reason.
+  explicit WgmmaPlaces(const WgmmaWork& work)
+      : walk({.map = work.map,
+              .tiles_m = static_cast<int>(work.tiles_m),
+              .tiles_n = work.tiles_n / work.products}),
+        count(work.map == TileMap::row_major
+                  ? work.items()
+                  : std::int64_t{walk.plane} * work.products * work.splits) {}
+};
+
+/// The item of an index; false: there is none. Blocks that run at the same time have neighbouring
+/// indices and should read the same rows of a and b from the L2 cache: with row_major, tiles are
+/// counted across up to work.group columns first, then down.
+__device__ inline bool item_at(const WgmmaWork& work, const WgmmaPlaces& places, std::int64_t index,
+                               WgmmaItem* item) {
+  if (work.map == TileMap::row_major) {
+    const std::int64_t tiles = work.tiles_m * work.tiles_n;
+    item->split = static_cast<int>(index / tiles);
+    const std::int64_t tile = index % tiles, group = tile / (work.tiles_m * work.group);
+    const int n0 = static_cast<int>(group) * work.group;
+    const int columns = min(work.group, work.tiles_n - n0);
+    const std::int64_t inside = tile - group * work.tiles_m * work.group;
+    item->m = inside / columns;
+    item->n = n0 + static_cast<int>(inside % columns);
+  } else {
+    const auto place = static_cast<unsigned>(index), plane = place / places.walk.plane;
+    tile_map::Tile tile;
+    if (!places.walk.tile_at(place % places.walk.plane, &tile)) return false;
+    // Planes are in the order of products, then splits.
+    const int product = static_cast<int>(plane) % work.products;
+    item->split = static_cast<int>(plane) / work.products;
+    item->m = tile.m;
+    item->n = product * (work.tiles_n / work.products) + tile.n;
+  }
+  item->first = static_cast<int>(std::int64_t{work.steps} * item->split / work.splits);
+  item->last = static_cast<int>(std::int64_t{work.steps} * (item->split + 1) / work.splits);
+  return true;
+}
+
+/// The index of float k of row i of an operand in a stage: the 16-byte pieces of a row of 128 bytes
+/// are permuted by the 128-byte swizzle of TMA.
+HOST_DEVICE constexpr int swizzled(int i, int k) {
+  return i * kWgmmaStep + ((k / 4 ^ i % 8) * 4 + k % 4);
+}
+
+/// The reason not to support a GPU without `wgmma`, which compute capability 9.0 alone has.
+inline Declined why_no_wgmma() { return why_not("sm_90a"); }
+
+}  // namespace convladder::BACKEND::cuda_optimized::gemm

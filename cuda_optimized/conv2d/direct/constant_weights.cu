@@ -1,5 +1,5 @@
 /// @file constant_weights.cu
-/// @brief conv2d, weights come from constant memory; common filter sizes are compiled in.
+/// @brief Constant memory: weights are broadcast; common filter sizes are template parameters.
 ///
 /// - Before: tiled.cu
 /// - After: register_tile.cu

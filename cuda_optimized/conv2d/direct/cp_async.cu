@@ -1,5 +1,6 @@
 /// @file cp_async.cu
-/// @brief conv2d, inputs and weights arrive in shared memory by themselves, several channels ahead.
+/// @brief `cp.async`: inputs and weights are copied to shared memory asynchronously, past the
+/// registers.
 ///
 /// - Before: double_buffered.cu
 /// - After: row_tile.cu
@@ -38,10 +39,8 @@
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/direct/column_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/direct_plan.cuh"
-#include "cuda_optimized/conv2d/shared/direct/direct_rungs.cuh"
-#include "cuda_optimized/conv2d/shared/direct/filter_tile.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -165,6 +164,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         __syncthreads();
         load(c + kStages - 1);
         const float* stage = stages + c % kStages * stage_floats;
+        // for r, s, f, i: sums[f][i] += tile(pixel i, tap r, s) * weight(r, s, filter f)
         multiply<kR, kS>(conv, stage + window, pitch, stage + tile_floats, sums);
       }
 #pragma unroll

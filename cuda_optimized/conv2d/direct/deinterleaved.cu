@@ -36,8 +36,7 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/shared/direct/direct_plan.cuh"
-#include "cuda_optimized/conv2d/shared/direct/direct_rungs.cuh"
-#include "cuda_optimized/conv2d/shared/direct/load_vectors.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/row_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

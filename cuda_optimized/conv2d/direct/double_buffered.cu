@@ -1,5 +1,5 @@
 /// @file double_buffered.cu
-/// @brief conv2d, the next channel's tile is on its way while the current one is computed.
+/// @brief Double buffering: the tile of the next channel is prefetched during the arithmetic.
 ///
 /// - Before: float4.cu
 /// - After: cp_async.cu
@@ -32,10 +32,8 @@
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/direct/column_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/direct_plan.cuh"
-#include "cuda_optimized/conv2d/shared/direct/filter_tile.cuh"
-#include "cuda_optimized/conv2d/shared/direct/four_columns.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -46,6 +44,41 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 constexpr unsigned kFetched = 4;  ///< Vectors of the next channel that a thread holds in registers.
 constexpr int kFetchedWeights = 2;  ///< And so many of its weights.
+
+/// Four neighbouring columns of x, as in float4.cu.
+struct Four {
+  std::int64_t offset;  ///< of the first one, from the beginning of its channel
+  unsigned inside;      ///< Bit e is set if column e is in x, not in the padding.
+};
+
+/// Columns w ... w + 3 of row h; w is a multiple of 4. Negative coordinates are huge unsigned ones,
+/// so that one comparison checks both ends.
+__device__ Four four_at(const Conv2dProblem& conv, unsigned h, unsigned w) {
+  unsigned inside = 0;
+  if (h < static_cast<unsigned>(conv.H)) {
+#pragma unroll
+    for (unsigned e = 0; e < 4; ++e) {
+      if (w + e < static_cast<unsigned>(conv.W)) inside |= 1u << e;
+    }
+  }
+  return {inside != 0 ? std::int64_t{h} * conv.W + w : 0, inside};
+}
+
+/// Their values in one channel, zeros for the padding.
+/// @param aligned x lies at a multiple of 16 bytes, and W is a multiple of 4
+__device__ float4 load4(const float* channel, Four four, bool aligned) {
+  const float* x = channel + four.offset;
+  float4 values = {0.0f, 0.0f, 0.0f, 0.0f};
+  if (aligned) {  // all four are in x, or none
+    if (four.inside != 0) values = *reinterpret_cast<const float4*>(x);
+  } else {
+    if (four.inside & 1) values.x = x[0];
+    if (four.inside & 2) values.y = x[1];
+    if (four.inside & 4) values.z = x[2];
+    if (four.inside & 8) values.w = x[3];
+  }
+  return values;
+}
 
 /// Copies what the registers of the block have no room for: the tile [rows][row_vectors] at row h0
 /// and column w0 of x, without its first kFetched vectors for each thread.
@@ -169,6 +202,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
           for (unsigned j = 0; j < kFetched; ++j) fetched[j] = load4(channel, fours[j], aligned);
         }
+        // for r, s, f, i: sums[f][i] += tile(pixel i, tap r, s) * weight(r, s, filter f)
         multiply<kR, kS>(conv, reinterpret_cast<const float*>(tile) + window, pitch, filter_room,
                          sums);
       }

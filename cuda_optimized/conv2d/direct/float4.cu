@@ -1,5 +1,5 @@
 /// @file float4.cu
-/// @brief conv2d, the input tile is copied four floats at a time.
+/// @brief Vectors of four floats: the input tile is loaded four floats at a time.
 ///
 /// - Before: register_tile.cu
 /// - After: double_buffered.cu
@@ -33,9 +33,8 @@
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/direct/column_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/direct_plan.cuh"
-#include "cuda_optimized/conv2d/shared/direct/filter_tile.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -152,6 +151,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         load_tile(conv, x + x_at(n, c0 + c, 0, 0), p0 * conv.stride.h - conv.pad.top, aligned_w0,
                   rows, row_vectors, aligned, tile);
         __syncthreads();  // between these writes and the reads below
+        // for r, s, f, i: sums[f][i] += tile(pixel i, tap r, s) * weight(r, s, filter f)
         multiply<kR, kS>(conv, window, pitch, filter_room, sums);
       }
 #pragma unroll

@@ -46,7 +46,7 @@
 #include "cuda_optimized/conv2d/shared/direct_mma/half_accumulators.cuh"
 #include "cuda_optimized/conv2d/shared/direct_mma/half_halo_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct_mma/half_tiling.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

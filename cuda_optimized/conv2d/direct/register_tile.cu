@@ -1,5 +1,5 @@
 /// @file register_tile.cu
-/// @brief conv2d, a thread computes a column of pixels for several output channels.
+/// @brief Register tile: a thread accumulates a column of pixels for several output channels.
 ///
 /// - Before: constant_weights.cu
 /// - After: float4.cu
@@ -17,7 +17,7 @@
 ///          . o . .   pixel 7        v9   10 loads for 8 * 3 products of each output channel
 ///
 /// A weight also serves 8 products, so weights are staged in shared memory
-/// (shared/direct/filter_tile.cuh). The loop is multiply() in shared/direct/column_tile.cuh.
+/// (shared/direct/register_tile.cuh, where the loop over the taps stands: multiply()).
 ///
 /// **Expect.** At 6 x 6 and 6 output channels (B1), 13 loads of x from shared memory and 12 of
 /// weights for 288 multiply-adds: these loads are no longer the limit. What is left is the wait for
@@ -36,9 +36,8 @@
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/direct/column_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/direct_plan.cuh"
-#include "cuda_optimized/conv2d/shared/direct/filter_tile.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -123,6 +122,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
         load_tile(conv, x + x_at(n, c0 + c, 0, 0), p0 * conv.stride.h - conv.pad.top,
                   q0 * conv.stride.w - conv.pad.left, rows, columns, tile);
         __syncthreads();  // between these writes and the reads below
+        // for r, s, f, i: sums[f][i] += tile(pixel i, tap r, s) * weight(r, s, filter f)
         multiply<kR, kS>(conv, window, pitch, filter_room, sums);
       }
 #pragma unroll

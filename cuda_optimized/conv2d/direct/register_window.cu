@@ -40,7 +40,7 @@
 #include "core/fast_division.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/direct/load_vectors.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/row_segment.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

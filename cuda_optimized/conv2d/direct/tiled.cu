@@ -1,5 +1,5 @@
 /// @file tiled.cu
-/// @brief conv2d, a block stages its input tile, with halo, in shared memory.
+/// @brief Shared-memory tile: each block stages its input tile and halo once.
 ///
 /// - Before: cuda_naive/conv2d/direct.cu
 /// - After: constant_weights.cu

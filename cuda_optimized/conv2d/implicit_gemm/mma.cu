@@ -44,7 +44,6 @@
 #include "core/tile_map_problem.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_plan.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_store.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -52,7 +51,7 @@ namespace {
 /// Loads the fragments of a warp's filters, n ..., elements k ... k + 15.
 template <int kCount, class T>
 __device__ void load_filters(const T* tile, int n, int k, std::uint32_t (&fragments)[kCount][2]) {
-  const int lane = gemm::lane_of_warp();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   const T* const from =
       tile + n * kHalfDepth + place_along_k(lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * kVector);
 #pragma unroll
@@ -144,7 +143,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       for (int i = 0; i < S::WarpM / 16; ++i) {
 #pragma unroll
         for (int j = 0; j < S::WarpN / 8; ++j) {
-          gemm::mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
+          mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
         }
       }
       if (k == 0) start_copies(step + S::kStages - 1);
@@ -212,7 +211,7 @@ void run_with(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Conte
            product, HalfTiles(product.filters, S::N, product.groups), outputs, x, weights,
            parts != nullptr ? nullptr : bias, y, parts);
   };
-  if (in_vectors(product) && gemm::begin_at_16_bytes(x, weights)) {
+  if (in_vectors(product) && begin_at_16_bytes(x, weights)) {
     with_shape(plan, [&](auto shape) { launch_with(shape, std::true_type{}); });
   } else {
     launch_with(SmallHalves{}, std::false_type{});

@@ -39,7 +39,6 @@
 #include "core/text.hpp"
 #include "core/tile_map_problem.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_copies.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_plan.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"

@@ -1,5 +1,5 @@
 /// @file packed_weights.cu
-/// @brief conv2d as a matrix product: a small kernel transposes and pads the weights once.
+/// @brief Packed weights: a small kernel transposes them once and pads them to whole tiles.
 ///
 /// - Before: precomputed_offsets.cu
 /// - After: vectorized.cu
@@ -28,14 +28,13 @@
 /// **Costs.** A second copy of the weights in the workspace, 9 MB for B10, and a launch to make it.
 /// Declines what precomputed_offsets.cu declines, and filters that have 2^31 weights once they
 /// are padded.
-/// **Try.** Swap the roles of tx and ty in shared/implicit_gemm/pack_weights.cuh. Which of the two
-/// accesses is no longer coalesced, and what does it cost for B10?
+/// **Try.** Swap the roles of tx and ty in shared/implicit_gemm/precomputed_operands.cuh. Which of
+/// the two accesses is no longer coalesced, and what does it cost for B10?
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/pack_weights.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tap_table.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/precomputed_operands.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
@@ -56,8 +55,8 @@ struct Tiles {
   static_assert(kTileM * kTileK % kThreads == 0 && kTileN * kTileK % kThreads == 0);
   static_assert(kThreads % kTileN == 0, "all elements that a thread gathers are of one pixel");
 
-  /// The i-th of a thread's filters, or pixels, counted from its first one: pieces of four, as far
-  /// apart as all threads' pieces are wide.
+  /// The i-th of a thread's filters, or pixels, counted from its first one: pieces of four, as
+  /// far apart as all threads' pieces are wide.
   HOST_DEVICE static constexpr int at(int i, int tile) {
     return i / 4 * (tile * 4 / kThread) + i % 4;
   }

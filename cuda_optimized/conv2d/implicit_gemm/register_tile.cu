@@ -1,5 +1,5 @@
 /// @file register_tile.cu
-/// @brief conv2d as a matrix product: a thread computes 8 x 8 sums in registers.
+/// @brief Register tile: a thread holds 8 x 8 accumulators.
 ///
 /// - Before: tiled.cu
 /// - After: precomputed_offsets.cu
@@ -36,7 +36,7 @@
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

@@ -1,5 +1,5 @@
 /// @file tiled.cu
-/// @brief conv2d as a matrix product: a block stages tiles of weights and columns.
+/// @brief Shared-memory tiles: a block stages tiles of weights and of gathered columns.
 ///
 /// - Before: cuda_naive/conv2d/implicit_gemm.cu
 /// - After: register_tile.cu
@@ -35,7 +35,7 @@
 /// loads and stores suffer, and what does it do to the banks of shared memory?
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

@@ -1,5 +1,5 @@
 /// @file vectorized.cu
-/// @brief conv2d as a matrix product: 16-byte loads and stores wherever four floats are aligned.
+/// @brief Vector access: 16-byte loads and stores, 16 steps of k per tile.
 ///
 /// - Before: packed_weights.cu
 /// - After: warp_tiles.cu
@@ -35,9 +35,8 @@
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/pack_weights.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tap_table.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/precomputed_operands.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {

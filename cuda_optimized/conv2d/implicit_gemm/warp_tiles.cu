@@ -1,5 +1,5 @@
 /// @file warp_tiles.cu
-/// @brief conv2d as an implicit GEMM: a warp's accumulators form one compact tile.
+/// @brief Warp tiles: a warp's accumulators form one compact rectangle, with the fewest reads.
 ///
 /// - Before: vectorized.cu
 /// - After: cp_async.cu
@@ -17,8 +17,8 @@
 ///     lanes 0, 8, 16, 24 | +             | +             |
 ///                        + - - - - - - - + - - - - - - - +
 ///
-/// The warp owns whole rows of its tile. Sums that are no aligned float4 of y change places in
-/// shared memory, so that a warp stores 32 neighbours (shared/implicit_gemm/store_images.cuh).
+/// The warp owns whole rows of its tile. Where accumulators are no aligned float4 of y, the lanes
+/// exchange them through shared memory, so that a warp stores 32 neighbours (StoreImages).
 ///
 /// **Expect.** The instructions of the main loop stay. A load of 16 bytes a lane is served eight
 /// lanes at a time, in both arrangements, so what a compact tile saves there is little: 43 TFLOP/s
@@ -36,10 +36,8 @@
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/pack_weights.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/store_images.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tap_table.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/precomputed_operands.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
@@ -116,8 +114,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     }
     __syncthreads();  // separates these stores from the loads below
     tile.template multiply<T::kTileM, T::kTileN>(w_tile, x_tile, sums);
-    __syncthreads();  // separates these loads from the next step's stores, and the last one's from
-                      // those of store()
+    __syncthreads();  // separates these loads from the next step's stores, and the last one's
+                      // from those of store()
   }
   const BlockPlace place{block.filter, block.pixel, block.group, 0};
   store.store(product, place, tile, sums, w_tile);

@@ -33,8 +33,8 @@
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/shared/winograd/winograd_weights.cuh"
 #include "cuda_optimized/conv2d/winograd/3xtf32.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 #include "cuda_optimized/gemm/tf32/wgmma_3xtf32.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

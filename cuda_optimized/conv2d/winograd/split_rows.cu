@@ -39,7 +39,7 @@
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/direct/load_vectors.cuh"
+#include "cuda_optimized/conv2d/shared/direct/register_tile.cuh"
 #include "cuda_optimized/conv2d/shared/direct/row_tile.cuh"
 #include "cuda_optimized/conv2d/shared/winograd/winograd_three.cuh"
 

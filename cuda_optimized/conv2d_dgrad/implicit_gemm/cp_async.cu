@@ -1,5 +1,5 @@
 /// @file cp_async.cu
-/// @brief conv2d_dgrad as a matrix product: packed weights, and copies of three stages in flight.
+/// @brief `cp.async` pipeline: packed weights, three stages in flight.
 ///
 /// - Before: residue_classes.cu
 /// - After: mma.cu, split_k.cu, few_channels.cu
@@ -31,11 +31,9 @@
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gather_taps.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/pipeline_tile.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/packed_classes.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/residue_classes.cuh"
-#include "cuda_optimized/conv2d_dgrad/shared/store_class.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {

@@ -33,9 +33,8 @@
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gather_taps.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/pipeline_tile.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/store_images.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
@@ -141,7 +140,7 @@ struct StoreSquares {
                         const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
                         float* shared) const {
     const int group_c = conv.C / conv.groups;
-    conv2d::for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
+    for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
       const int pixel = place.n + n;
       m += place.m;
       if (m >= product.filters || pixel >= product.pixels()) return;

@@ -42,7 +42,6 @@
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_plan.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/mma_halves_store.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/mma_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
@@ -62,7 +61,7 @@ HOST_DEVICE int weight_place(int k, int n) {
 /// Loads the fragments of a warp's weights: columns n ..., rows k ... k + 15.
 template <int kLength, int kCount, class T>
 __device__ void load_weights(const T* tile, int n, int k, std::uint32_t (&fragments)[kCount][2]) {
-  const int lane = gemm::lane_of_warp();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
   for (int j = 0; j < kCount; j += 2) {
     std::uint32_t two[4];  // fragments j and j + 1
@@ -164,7 +163,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       for (int i = 0; i < S::WarpM / 16; ++i) {
 #pragma unroll
         for (int j = 0; j < S::WarpN / 8; ++j) {
-          gemm::mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
+          conv2d::mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
         }
       }
       if (k == 0) start_copies(step + S::kStages - 1);

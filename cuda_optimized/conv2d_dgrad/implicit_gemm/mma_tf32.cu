@@ -34,7 +34,6 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_copies.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_plan.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"

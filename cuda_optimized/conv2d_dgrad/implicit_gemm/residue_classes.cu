@@ -1,5 +1,5 @@
 /// @file residue_classes.cu
-/// @brief conv2d_dgrad as a matrix product without columns: one for each residue class of pixels.
+/// @brief Implicit GEMM: one GEMM for each residue class of pixels modulo the stride.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - After: cp_async.cu, winograd/4x4.cu
@@ -36,9 +36,9 @@
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/tile_shapes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/residue_classes.cuh"
-#include "cuda_optimized/conv2d_dgrad/shared/store_class.cuh"
+#include "cuda_optimized/gemm/shared/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {

@@ -34,13 +34,11 @@
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gather_taps.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/pipeline_tile.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/split_model.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/class_parts.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/packed_classes.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/residue_classes.cuh"
-#include "cuda_optimized/conv2d_dgrad/shared/store_class.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {

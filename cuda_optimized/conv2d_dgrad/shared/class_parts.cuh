@@ -3,8 +3,9 @@
 /// cuda_optimized/conv2d_dgrad/implicit_gemm/split_k.cu explains them.
 #pragma once
 
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_product.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 #include "cuda_optimized/conv2d_dgrad/shared/packed_classes.cuh"
+#include "cuda_optimized/conv2d_dgrad/shared/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 

@@ -1,29 +1,31 @@
 /// @file packed_classes.cuh
 /// @brief The residue classes of an input gradient that one grid computes, and their packed
-/// weights; cuda_optimized/conv2d_dgrad/implicit_gemm/cp_async.cu explains them.
+/// weights; conv2d_dgrad/implicit_gemm/cp_async.cu explains them.
 #pragma once
 
+#include <algorithm>
+
 #include "core/cuda/grid_stride.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gather_by_table.cuh"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/pack_weights.cuh"
+#include "core/cuda/launch.hpp"
 #include "cuda_optimized/conv2d_dgrad/shared/residue_classes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 
 inline constexpr int kClasses = 4;  ///< Of a grid, at most: all that stride 2 has.
 
-/// The classes that a grid computes. One with fewer tiles leaves some blocks without work.
+/// The classes that a grid computes. In a class with fewer tiles than the largest one, some blocks
+/// have no work.
 struct ClassesOfGrid {
   conv2d::GatheredProduct of[kClasses];  ///< planned; the first `count` are used
   int count = 0;                         ///< classes
   int n_tiles = 0;                       ///< of the class that has most
 
-  /// One class more.
+  /// Appends a class.
   void add(const conv2d::GatheredProduct& product) {
     of[count++] = product;
     n_tiles = std::max(n_tiles, product.n_tiles);
   }
-  /// None.
+  /// Removes all classes.
   void clear() { count = n_tiles = 0; }
   /// Blocks of the grid, if `splits` of them share a tile.
   std::int64_t blocks(int splits = 1) const {
@@ -40,10 +42,10 @@ struct ClassesOfGrid {
 inline constexpr int kPackThreads = 256;  ///< Of a block that packs weights.
 
 /// weights [K][C/groups][R][S] to packed [groups][k_rows][padded_m], the taps of one class, with
-/// zeros where there is no weight. A thread takes all taps of a filter and channel: what a warp
-/// writes are neighbours, and what it reads is used up before it leaves the cache.
+/// zeros where there is no weight. A thread copies all taps of a filter and channel: a warp writes
+/// neighbours, and reads the rest of its cache lines before they are evicted.
 /// Grid <= ceil(groups * filters * padded_m / 256), block 256.
-/// @param filters of a group, with so many behind the last one that all rows are written
+/// @param filters of a group, rounded up so that all rows are written
 static __global__ void __launch_bounds__(kPackThreads)
     conv2d_dgrad_pack_class(Conv2dProblem conv, ResidueClass residue,
                             conv2d::GatheredProduct product, int filters, const float* weights,
@@ -81,7 +83,7 @@ inline void launch_pack_class(const Conv2dProblem& conv, const ResidueClass& res
          product, filters, weights, packed);
 }
 
-/// Whether the steps of all classes, which one kernel takes, are in the order of a table.
+/// Whether all classes take a table, which one kernel then uses for all of them.
 template <class T>
 bool all_take_table(const Conv2dProblem& conv) {
   bool all = true;

@@ -1,13 +1,17 @@
 /// @file residue_classes.cuh
-/// @brief The input gradient as forward convolutions of dy, one for each residue class of pixels;
-/// cuda_optimized/conv2d_dgrad/implicit_gemm/residue_classes.cu explains it.
+/// @brief The input gradient as forward convolutions of dy, one for each residue class of pixels:
+/// the classes, stores to every stride-th pixel of dx, and the classes of one grid with their
+/// packed weights. conv2d_dgrad/implicit_gemm/{residue_classes,cp_async}.cu explain them.
 #pragma once
 
 #include <algorithm>
 #include <numeric>
 
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/launch.hpp"
+#include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_product.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 
@@ -50,7 +54,7 @@ struct ResidueClass {
       : h(residue_h, conv.H, conv.R, conv.pad.top, conv.stride.h, conv.dilation.h),
         w(residue_w, conv.W, conv.S, conv.pad.left, conv.stride.w, conv.dilation.w) {}
 
-  /// As a product of dy, gathered, and weights: a convolution with stride 1.
+  /// The class as a convolution of dy with stride 1.
   conv2d::WindowProduct product(const Conv2dProblem& conv, int residue_h, int residue_w) const {
     return {.N = conv.N,
             .groups = conv.groups,
@@ -80,7 +84,7 @@ void for_each_class(const Conv2dProblem& conv, const Body& body) {
   }
 }
 
-/// For a rung's choice. @param at_once classes of one launch
+/// The classes in words, for a rung's choice. @param at_once classes of one launch
 inline std::string classes_in_words(const Conv2dProblem& conv, std::int64_t at_once) {
   std::int64_t count = 0;
   bool without_taps = false;
@@ -93,7 +97,8 @@ inline std::string classes_in_words(const Conv2dProblem& conv, std::int64_t at_o
               without_taps ? ", some without taps" : "");
 }
 
-/// Why a problem's gradient is no product of float32 matrices in NCHW whose sizes fit 31 bits.
+/// The reason not to support a problem: it is not fp32 in NCHW, its sizes exceed 31 bits, or nearly
+/// all products would be of padding.
 inline Declined why_no_product(const Conv2dProblem& conv) {
   constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach behind the last one
   if (conv.layout != Layout::nchw) return "layout nchw only";
@@ -114,5 +119,56 @@ inline Declined why_no_product(const Conv2dProblem& conv) {
   return conv2d::why_no_padded_product(conv.C / conv.groups, conv.K / conv.groups,
                                        std::int64_t{conv.R} * conv.S);
 }
+
+/// Whether there is a single class, and four pixels of a tile are four neighbours in dx, aligned to
+/// 16 bytes if dx is.
+inline bool pixels_in_fours(const Conv2dProblem& conv) {
+  return conv.stride.h == 1 && conv.stride.w == 1 && std::int64_t{conv.H} * conv.W % 4 == 0;
+}
+
+/// Stores accumulators to dx [images][channels][height][width], at the pixels of a residue class.
+struct StoreClass {
+  float* dx;          ///< [images][channels][height][width]
+  int height, width;  ///< of an image of dx
+  Step stride;        ///< in dx, from a pixel of the class to the next one
+  bool fours;         ///< four pixels of a tile are four neighbours in dx, aligned to 16 bytes
+
+  /// To dx_, the input gradient of that problem.
+  StoreClass(const Conv2dProblem& conv, float* dx_)
+      : dx(dx_), height(conv.H), width(conv.W), stride(conv.stride),
+        fours(pixels_in_fours(conv) &&
+              reinterpret_cast<std::uintptr_t>(dx_) % sizeof(float4) == 0) {}
+
+  /// Stores a block's accumulators, except those behind the last channel or pixel.
+  /// @param shared kThreads * kThreadN floats of shared memory, used unless `fours`
+  template <class T>
+  __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,
+                        const T& tile, const float (&sums)[T::kThreadM][T::kThreadN],
+                        float* shared) const {
+    const std::int64_t plane = std::int64_t{height} * width;
+    const std::int64_t first = std::int64_t{place.group} * product.filters + place.m;
+    if (fours) {
+      tile.for_each_four(sums, [&](int m, int n, float4 four) {
+        const int pixel = place.n + n;
+        if (place.m + m >= product.filters || pixel >= product.pixels()) return;
+        const int image = product.by_image.quotient(pixel);
+        float* const to = dx + (std::int64_t{image} * product.out_channels() + first + m) * plane;
+        reinterpret_cast<float4*>(to)[product.by_image.remainder(pixel, image) / 4] = four;
+      });
+      return;
+    }
+    for_each_in_order(tile, sums, shared, [&](int m, int n, float sum) {
+      const int pixel = place.n + n;
+      if (place.m + m >= product.filters || pixel >= product.pixels()) return;
+      const int image = product.by_image.quotient(pixel);
+      const int in_image = product.by_image.remainder(pixel, image);
+      const int row = product.by_row.quotient(in_image);
+      const int h = product.out_first.h + row * stride.h;
+      const int w = product.out_first.w + product.by_row.remainder(in_image, row) * stride.w;
+      dx[(std::int64_t{image} * product.out_channels() + first + m) * plane +
+         std::int64_t{h} * width + w] = sum;
+    });
+  }
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad

@@ -1,5 +1,5 @@
 /// @file cp_async.cu
-/// @brief conv2d_wgrad: a block decodes each pixel once and copies elements to their final place.
+/// @brief `cp.async` pipeline: pixels are decoded once per block.
 ///
 /// - Before: split_k.cu
 /// - After: mma.cu, mma_tf32.cu, winograd/3xtf32.cu
@@ -12,7 +12,7 @@
 ///
 ///     pixels    16 threads decode the 16 pixels of a step, and leave them in shared memory.
 ///     taps      A pixel has a bit for each row and column of its window that is not in x; a tap
-///               has two bits (shared/tap_bits.cuh). One AND replaces four comparisons.
+///               has two bits (shared/split_k.cuh). One AND replaces four comparisons.
 ///     channels  Columns are ordered [r][s][c], not [c][r][s] as in dw. Where C / groups is a
 ///               multiple of 64, all columns that a warp copies share their tap, and one test.
 ///
@@ -35,7 +35,6 @@
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/reduce_parts.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/split_k.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_bits.cuh"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {

@@ -40,10 +40,7 @@
 #include "core/text.hpp"
 #include "core/type_names.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_half_copies.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/mma_half_tiles.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_product.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/reduce_mma_parts.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
@@ -166,12 +163,11 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
 #pragma unroll
         for (int i = 0; i < S.warp_m / 16; ++i) {
 #pragma unroll
-          for (int j = 0; j < S.warp_n / 8; ++j)
-            gemm::mma_m16n8k16<T>(sums[i][j], now.a[i], now.b[j]);
+          for (int j = 0; j < S.warp_n / 8; ++j) mma_m16n8k16<T>(sums[i][j], now.a[i], now.b[j]);
         }
         if (with_bias) {
 #pragma unroll
-          for (int i = 0; i < B::kBias; ++i) gemm::mma_m16n8k16<T>(bias[i], rows[i], kOnes);
+          for (int i = 0; i < B::kBias; ++i) mma_m16n8k16<T>(bias[i], rows[i], kOnes);
         }
       }
     }
@@ -184,8 +180,8 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
 #pragma unroll
       for (int j = 0; j < S.warp_n / 8; ++j) {
         const float* const two = sums[i / 2][j] + i % 2 * 2;
-        gemm::store_two(part + (warp_m + 8 * i + lane / 4) * S.N + warp_n + 8 * j + lane % 4 * 2,
-                        two[0], two[1]);
+        *reinterpret_cast<float2*>(part + (warp_m + 8 * i + lane / 4) * S.N + warp_n + 8 * j +
+                                   lane % 4 * 2) = {two[0], two[1]};
       }
     }
     if (with_bias && lane % 4 == 0) {  // all columns of these sums are alike
@@ -232,7 +228,7 @@ void run(const Conv2dProblem& conv, const Conv2dWgradArrays& arrays, const Conte
   float* const parts = context.workspace_as<float>();
   with_half_type(conv.dtype, [&]<class T>(T) {
     const T *x = arrays.x, *dy = arrays.dy;
-    if (!channels_in_eights(conv) || !gemm::begin_at_16_bytes(x, dy)) {
+    if (!channels_in_eights(conv) || !begin_at_16_bytes(x, dy)) {
       return launch_with<SmallHalves, T, false>(conv, arrays, parts);
     }
     with_half_tile(conv,

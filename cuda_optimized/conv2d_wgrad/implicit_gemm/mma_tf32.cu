@@ -40,8 +40,7 @@
 #include "cuda_optimized/conv2d_wgrad/shared/mma_copies.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_operands.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/mma_product.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/reduce_mma_parts.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_bits.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/split_k.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

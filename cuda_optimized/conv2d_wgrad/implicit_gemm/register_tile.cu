@@ -1,5 +1,5 @@
 /// @file register_tile.cu
-/// @brief conv2d_wgrad as one matrix product whose columns are found by index arithmetic.
+/// @brief Implicit GEMM: columns are gathered, not stored; 8 x 8 accumulators per thread.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - After: split_k.cu

@@ -1,5 +1,5 @@
 /// @file split_k.cu
-/// @brief conv2d_wgrad: the long sums are cut into parts, for as many blocks as the GPU holds.
+/// @brief Split-K: the long sums are split over blocks and added in a fixed order.
 ///
 /// - Before: register_tile.cu
 /// - After: cp_async.cu

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cuda_optimized/conv2d_wgrad/shared/mma_product.cuh"
-#include "cuda_optimized/conv2d_wgrad/shared/tap_bits.cuh"
+#include "cuda_optimized/conv2d_wgrad/shared/split_k.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

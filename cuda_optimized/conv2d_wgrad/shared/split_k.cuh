@@ -1,6 +1,12 @@
 /// @file split_k.cuh
-/// @brief The product of a weight gradient, and into how many parts its long sums are cut;
-/// implicit_gemm/split_k.cu explains it.
+/// @brief The GEMM of a weight gradient in NCHW: its sizes, split-K (implicit_gemm/split_k.cu
+/// explains it), and the taps of a window outside of x as bits (implicit_gemm/cp_async.cu).
+///
+/// Bits of a window: rows of taps from bit 0 on, columns from bit 31 down, and between them bit R,
+/// which is always set.
+///
+///     window:  0 1 1 0 ... 0 1 0 0 1      tap (r, s):  0 1 0 ... 0 0 1 0
+///              columns    R   rows                       s         r
 #pragma once
 
 #include <algorithm>
@@ -69,7 +75,7 @@ struct SplitProduct {
   int split_pixels = 0;  ///< Summed up by one block, a multiple of the step; the last has the rest.
   int splits = 1;        ///< Blocks that share a tile.
   FastDivision plane, row;  ///< Division of a pixel's number by P * Q, of its place by Q.
-  FastDivision by_dilation_h, by_dilation_w;  ///< For tap_bits.cuh.
+  FastDivision by_dilation_h, by_dilation_w;  ///< For the bits of taps.
 
   /// Weights, all groups together.
   HOST_DEVICE constexpr std::int64_t weights() const { return std::int64_t{conv.K} * columns; }
@@ -231,5 +237,39 @@ inline EvenPlan even_plan_for(const Conv2dProblem& conv, const TileShape& shape,
   }
   return even;
 }
+
+inline constexpr int kMaxTaps = 31;  ///< R + S: bits of a word, but one.
+
+/// Why a filter has too many taps, if so.
+inline Declined too_many_taps(const Conv2dProblem& conv) {
+  if (std::int64_t{conv.R} + conv.S <= kMaxTaps) return {};
+  return text("r + s = ", std::int64_t{conv.R} + conv.S, ": the bits of a word tell ", kMaxTaps,
+              " taps apart");
+}
+
+/// The taps of one axis that lie outside of x, as bits: taps before 0, and from `size` on.
+/// @param at where tap 0 lies
+__device__ inline unsigned taps_outside(int at, int taps, int size, int dilation,
+                                        const FastDivision& by_dilation) {
+  const int before = at < 0 ? min(by_dilation.quotient(dilation - 1 - at), taps) : 0;
+  const int end = at < size ? min(by_dilation.quotient(size - 1 - at) + 1, taps) : 0;
+  const auto below = [](int n) { return n < 32 ? (1u << n) - 1 : ~0u; };
+  return below(before) | ~below(end);
+}
+
+/// The bits of a window that begins at (h, w) of x: set for rows and columns of taps outside.
+__device__ inline unsigned bits_outside(const Conv2dProblem& conv,
+                                        const FastDivision& by_dilation_h,
+                                        const FastDivision& by_dilation_w, int h, int w) {
+  const unsigned rows = taps_outside(h, conv.R, conv.H, conv.dilation.h, by_dilation_h);
+  const unsigned columns = taps_outside(w, conv.S, conv.W, conv.dilation.w, by_dilation_w);
+  return (rows & ((1u << conv.R) - 1)) | __brev(columns & ((1u << conv.S) - 1)) | 1u << conv.R;
+}
+
+/// The bits of a tap: it lies in x where a window has none of them.
+__device__ inline unsigned bits_of_tap(int r, int s) { return 1u << r | 1u << (31 - s); }
+
+/// The bits of what is never in x.
+__device__ inline unsigned bits_of_none(const Conv2dProblem& conv) { return 1u << conv.R; }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad

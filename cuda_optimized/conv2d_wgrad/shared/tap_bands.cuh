@@ -23,7 +23,7 @@
 #include "core/half.hpp"
 #include "cuda_optimized/conv2d/shared/wgmma/window_operands.cuh"
 #include "cuda_optimized/gemm/shared/half_tiles.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

@@ -13,7 +13,7 @@
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_parts.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

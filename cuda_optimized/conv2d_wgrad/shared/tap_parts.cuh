@@ -5,7 +5,7 @@
 
 #include "core/cuda/early_launch.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/tap_plan.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 

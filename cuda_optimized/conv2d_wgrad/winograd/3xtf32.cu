@@ -39,8 +39,8 @@
 #include "cuda_optimized/conv2d/shared/winograd/winograd_transforms.cuh"
 #include "cuda_optimized/conv2d/winograd/4x4.cuh"
 #include "cuda_optimized/conv2d_wgrad/shared/winograd_gradient.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 #include "cuda_optimized/gemm/tf32/wgmma_3xtf32.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {

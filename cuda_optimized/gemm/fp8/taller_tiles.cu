@@ -34,10 +34,9 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/shared/fp8_operands.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
 #include "cuda_optimized/gemm/shared/tma_matrices.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {

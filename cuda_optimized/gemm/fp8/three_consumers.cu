@@ -37,10 +37,10 @@
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/fp8_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/gemm/shared/tma_matrices.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -74,12 +74,12 @@ struct FloatBoxes {
 
   /// Stores a consumer's sums of a tile. 128 threads call it. @param box which of the two is next
   __device__ void store(const WgmmaItem& item, int consumer, const float (&sums)[Shape::N / 2],
-                        char* drafts, int& box) const {
+                        char* staging, int& box) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
     const int row = thread / 32 * 16 + lane / 4;
 #pragma unroll
     for (int piece = 0; piece < Shape::N / kTensorMapRow; ++piece) {
-      char* const draft = drafts + (2 * consumer + box) * kFloatBoxBytes;
+      char* const draft = staging + (2 * consumer + box) * kFloatBoxBytes;
       if (thread == 0) ptx::cp_async_bulk_wait_group_read<1>();
       // TMA has read what the box held: all may overwrite it.
       ptx::named_barrier_sync(1 + consumer, 128);
@@ -173,7 +173,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
     WgmmaItem item;
@@ -205,7 +205,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
 
 #pragma unroll
     for (int j = 0; j < Shape::N / 2; ++j) sums[j] *= scale;
-    result.store(item, consumer, sums, drafts, box);
+    result.store(item, consumer, sums, staging, box);
   }
   result.finish();
 }

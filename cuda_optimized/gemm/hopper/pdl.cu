@@ -28,22 +28,14 @@
 /// hidden. Declined: as before.
 /// **Try.** Let the producer alone wait. Which arrays of which kernel could be overwritten too
 /// soon?
-#include <type_traits>
-
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_shapes.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -52,16 +44,6 @@ using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
 using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
-
-/// `wgmma` of this type, with a row-major b, which begins at zero or adds.
-template <int kN, class T>
-__device__ void multiply(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b, bool add) {
-  if constexpr (std::is_same_v<T, Half>) {
-    ptx::wgmma_m64k16_f16<kN, true>(d, a, b, add);
-  } else {
-    ptx::wgmma_m64k16_bf16<kN, true>(d, a, b, add);
-  }
-}
 
 /// Source: TiledHalves or GatheredHalves, Result: BoxedResult or PlainPieces. Grid: <=
 /// places.count; block kThreads<Shape>.
@@ -87,40 +69,41 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   wait_for_kernel_before();  // which may write a and b, and read c
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kMultiply<Shape>) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kMultiply<Shape> + (Source::kWholeWarp ? 32 : 1)) return;
     for (unsigned index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!whole_item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers have read the previous phase of the stage; in phase 0, at once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
     return;
   }
 
-  // Waits until the producers have given theirs back.
+  // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(
+      ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   constexpr int kPieces = Shape::N / 64;
   static_assert(Shape::kRowTiles == 1);
   std::uint32_t rounded[Shape::N / 4];  // sums of the tile before, two in each, to be stored
@@ -138,7 +121,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   const auto store = [&](auto piece) {  // 64 columns of the tile before
     constexpr int kPiece = decltype(piece)::value;
 #pragma nv_diag_suppress 549  // "used before its value is set": it is set where `waiting` is
-    result.store_piece(before, consumer, 0, kPiece, drafts, box, [&](T* to, int j, int half) {
+    result.store_piece(before, consumer, 0, kPiece, staging, box, [&](T* to, int j, int half) {
       *reinterpret_cast<std::uint32_t*>(to) = rounded[2 * (8 * kPiece + j) + half];
     });
 #pragma nv_diag_default 549
@@ -148,25 +131,25 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     if (epilogue.asked()) epilogue.load(item, bias);
     int step = 0, last_stage = -1;
     const auto begin_step = [&](bool add) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
       for (int k = 0; k < kHalfStep; k += 16) {
         // Along a row of a, from row to row of b.
-        multiply<Shape::N, T>(sums[0], a.at(begin + k * 2), b.at(begin + k * kHalfColumns * 2),
-                              add || k > 0);
+        wgmma_m64k16<Shape::N, T>(sums[0], a.at(begin + k * 2), b.at(begin + k * kHalfColumns * 2),
+                                  add || k > 0);
       }
       ptx::wgmma_commit_group();
     };
     const auto end_step = [&] {
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
       ++step;
     };
@@ -204,7 +187,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
   const WgmmaPlaces places(work);
   launch_early(gemm_hopper_pdl<Shape, T, Source, Result>,
                {dim3(blocks_for(places.count, 1, resident)), dim3(kThreads<Shape>),
-                Shape::kSharedBytes + kDraftBytes},
+                Shape::kSharedBytes + kStagingBytes},
                source, work, places, epilogue, result);
 }
 
@@ -227,11 +210,10 @@ void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {
   with_half_type(gemm.dtype, [&]<class T>(T) {
     with_shape(gemm, [&]<class Shape>(Shape) {
       const Epilogue<Shape> epilogue = {arrays.bias, gemm.N, gemm.activation};
-      with_halves<Shape, Shape, T>(gemm, arrays.a, arrays.b, arrays.c,
-                                   [&](const auto& source, const auto& result) {
-                                     launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep),
-                                                            epilogue, in_pieces(result));
-                                   });
+      with_halves<Shape, Shape, T, PlainPieces>(
+          gemm, arrays.a, arrays.b, arrays.c, [&](const auto& source, const auto& result) {
+            launch_wgmma<Shape, T>(source, work_of<Shape>(gemm, kHalfStep), epilogue, result);
+          });
     });
   });
 }

@@ -32,19 +32,43 @@
 #include "core/cuda/cluster.hpp"
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
+#include "core/cuda/tensor_map.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/multicast_operands.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
+/// a [M][K] and b [K][N] by TMA: the block's own rows of a, and the block's part of the cluster's
+/// tile of b, which TMA writes to the shared memory of all blocks (multicast).
+template <class Shape>
+struct SharedHalves : TiledHalves<Shape> {
+  static constexpr int kCluster = 2;                  ///< Blocks of a cluster.
+  static constexpr int kPart = kHalfStep / kCluster;  ///< Rows of a stage's b that a block loads.
+
+  /// Loads the block's own rows of a and its part of b of the stage at the cursor.
+  __device__ void load(const typename TiledHalves<Shape>::Cursor& cursor, char* a_tile,
+                       char* b_tile, std::uint64_t* full) const {
+    // The bytes of the whole stage. Those that the other block loads may arrive before this.
+    ptx::mbarrier_arrive_expect_tx(full, Shape::kStageBytes);
+    ptx::tma_load<2>(a_tile, &this->a, full, {cursor.k, cursor.m});
+    const int row = static_cast<int>(ptx::cluster_rank()) * kPart;
+#pragma unroll
+    for (int i = 0; i < Shape::N / kHalfColumns; ++i) {
+      ptx::tma_load_multicast<2>(b_tile + i * kPieceBytes + row * kHalfColumns * 2, &this->b, full,
+                                 {cursor.n + i * kHalfColumns, cursor.k + row},
+                                 (1u << kCluster) - 1);
+    }
+  }
+};
+
+/// By a warp, for a block without a cluster.
+template <class Shape, class T>
+struct LoneHalves : GatheredHalves<Shape, T> {
+  static constexpr int kCluster = 1;  ///< Blocks of a cluster.
+};
+
 namespace {
 
 /// A tile of 128 rows, all of them one consumer's.
@@ -83,11 +107,11 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 
   const unsigned rank = ptx::cluster_rank(), first = blockIdx.x / kCluster;
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kConsumerThreads + (Source::kWholeWarp ? 32 : 1)) return;
     for (std::int64_t index = first; index < places.count; index += gridDim.x / kCluster) {
       WgmmaItem item;
@@ -95,26 +119,26 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
       item.m = item.m * kCluster + rank;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers of all blocks have read what the stage held a round ago; at once in
-        // round 0.
-        ptx::mbarrier_wait(&empty[stage], round ^ 1);
+        // Waits until the consumers of all blocks have read the previous phase of the stage; in
+        // phase 0, at once.
+        ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
         source.advance(cursor);
         if (++stage == Shape::kStages) {
           stage = 0;
-          round ^= 1;
+          phase ^= 1;
         }
       }
     }
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
   // A lane for each block, for all of them write what this warp has read.
   const auto let_go = [&](int last) {
@@ -123,15 +147,15 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   };
   bool mine = consumer == 1;                             // whose the tile before was
   unsigned turns = static_cast<unsigned>(consumer) ^ 1;  // modulo 2; consumer 0 has the first one
-  const Factor a(ptx::wgmma_descriptor(stages));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(ptx::wgmma_descriptor(stages));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   for (std::int64_t index = first; index < places.count; index += gridDim.x / kCluster) {
     WgmmaItem item;
     if (!item_at(work, places, index, &item)) continue;
     mine = !mine;  // the consumers have a block's tiles in turns
     if (!mine) {   // on to the stages behind
       stage += work.steps;
-      round ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
+      phase ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
       stage %= Shape::kStages;
       continue;
     }
@@ -147,7 +171,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     turns ^= 1;
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
@@ -160,13 +184,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0) let_go(last_stage);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     if (lane == 0) ptx::mbarrier_arrive(&turn[consumer ^ 1]);
@@ -175,7 +199,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 
     epilogue.finish(bias, sums);
     item.m -= consumer;  // store() would begin a tile's second half for consumer 1
-    result.store(item, consumer, sums, drafts, box);
+    result.store(item, consumer, sums, staging, box);
   }
   result.finish();
   // Separates the other block's last arrivals in this one from its end. Producers do not count:
@@ -194,7 +218,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
   const WgmmaPlaces places(work);
   launch_in_clusters(kCluster, gemm_hopper_ping_pong<Shape, T, Source, Result>,
                      {dim3(kCluster * blocks_for(places.count, 1, resident)), dim3(kBlockThreads),
-                      Shape::kSharedBytes + kDraftBytes},
+                      Shape::kSharedBytes + kStagingBytes},
                      source, work, places, epilogue, result);
 }
 
@@ -211,6 +235,21 @@ Declined supports(const GemmProblem& gemm) {
   if (const Declined why = why_no_wgmma()) return why;
   // Of single tiles: pairs need no more places.
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
+}
+
+/// Calls body(source, result) for a problem's arrays: by TMA for clusters, or, where TMA cannot
+/// read or write one of them, by a warp and the consumers of single blocks.
+template <class Shape, class T, class Body>
+void with_shared_halves(const GemmProblem& gemm, const T* a, const T* b, T* c, const Body& body) {
+  if (!tma_takes(gemm, a, b, c)) {
+    body(LoneHalves<Shape, T>{{a, b, gemm}}, plain_result<Shape>(gemm, c));
+    return;
+  }
+  using Source = SharedHalves<Shape>;
+  const Source source = {
+      {tensor_map(TiledMap{2, {gemm.K, gemm.M}, {1, gemm.K}, {kHalfStep, Shape::M}}, a),
+       tensor_map(TiledMap{2, {gemm.N, gemm.K}, {1, gemm.N}, {kHalfColumns, Source::kPart}}, b)}};
+  body(source, boxed_result<Shape>(gemm, c));
 }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context&) {

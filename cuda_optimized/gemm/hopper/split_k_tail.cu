@@ -40,16 +40,10 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fused_epilogue.cuh"
-#include "cuda_optimized/gemm/shared/half_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/setmaxnreg.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/gemm/shared/split_k_tail.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/tma_store.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_shapes.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
@@ -57,7 +51,7 @@ namespace {
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
 using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
-using Wide = TallShape<192, 4>;    ///< Where its last round is fuller.
+using Wide = TallShape<192, 4>;    ///< Where its last phase is fuller.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: rounds.blocks, launched
@@ -84,7 +78,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kMultiply<Shape>) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -95,14 +89,15 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
       while (items.next(&item)) {
         auto cursor = source.at(item);
         for (int step = item.first; step < item.last; ++step) {
-          // Until the consumers have read what the stage held a round ago; at once in round 0.
-          ptx::mbarrier_wait(&empty[stage], round ^ 1);
+          // Waits until the consumers have read the previous phase of the stage; in phase 0, at
+          // once.
+          ptx::mbarrier_wait(&empty[stage], phase ^ 1);
           char* a = stages + stage * Shape::kStageBytes;
           source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
           source.advance(cursor);
           if (++stage == Shape::kStages) {
             stage = 0;
-            round ^= 1;
+            phase ^= 1;
           }
         }
       }
@@ -111,15 +106,16 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     return;
   }
 
-  // Waits until the producers have given theirs back.
+  // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
-  char* const drafts = stages + Shape::kStages * Shape::kStageBytes;
+  char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  const Factor a(ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
-  const Factor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
+  const OperandDescriptor a(
+      ptx::wgmma_descriptor(stages + consumer * Shape::kBytesA / Shape::kWarpgroups));
+  const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
   BlockItems<kCut> items(rounds);
   WgmmaItem item{};
   constexpr int kPieces = SentSums<Shape>::kPieces;
@@ -138,7 +134,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     for (int i = 0; i < kSums; ++i) of[0][i] = sums[0][kPiece * kSums + i];
     add(of[0]);
     if (epilogue.asked()) epilogue.finish(bias[kPiece], of);
-    result.store(item_of(kPiece), consumer, of, drafts, box);
+    result.store(item_of(kPiece), consumer, of, staging, box);
   };
   bool cut = false;  // The last item is a part of a tile.
   while (items.next(&item)) {
@@ -153,7 +149,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     }
     int last_stage = -1;
     for (int step = item.first; step < item.last; ++step) {
-      ptx::mbarrier_wait(&full[stage], round);
+      ptx::mbarrier_wait(&full[stage], phase);
       const int begin = stage * Shape::kStageBytes;
       ptx::wgmma_fence();
 #pragma unroll
@@ -166,13 +162,13 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the products of the previous step: TMA may overwrite the stage that they read.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
       if (++stage == Shape::kStages) {
         stage = 0;
-        round ^= 1;
+        phase ^= 1;
       }
     }
     ptx::wgmma_wait_group<0>();
@@ -222,7 +218,7 @@ template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaRounds& rounds, const SentSums<Shape>& sent,
                   const Epilogue<PieceOf<Shape>>& epilogue, const Result& result) {
   const LaunchConfig config = {static_cast<unsigned>(rounds.blocks), kThreads<Shape>,
-                               Shape::kSharedBytes + kDraftBytes};
+                               Shape::kSharedBytes + kStagingBytes};
   if (rounds.parts > 1) {
     launch_cooperatively(gemm_hopper_split_k_tail<Shape, T, true, Source, Result>, config, source,
                          rounds, sent, epilogue, result);

@@ -1,23 +1,125 @@
 /// @file fp8_operands.cuh
-/// @brief The host's half of the products in 8 bits by wgmma: copies whose k runs along memory.
+/// @brief FP8 operands of `wgmma`: copies of a and b in the workspace whose k runs along memory,
+/// their tensor maps, and the stores of accumulators to c.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
+#include "core/cuda/launch.hpp"
 #include "core/cuda/tensor_map.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/float8.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
-#include "cuda_optimized/gemm/shared/fp8_repack.cuh"
 #include "cuda_optimized/gemm/shared/tma_matrices.cuh"
-#include "cuda_optimized/gemm/shared/tma_operands.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/wgmma_kernel.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
+
+/// A matrix whose rows or columns are K long; strides are in numbers.
+struct RepackBytes {
+  int lines, K;                    ///< As many rows of the copy, each of K numbers.
+  std::int64_t from_line, from_k;  ///< From a line to the next, and from a number of it.
+  std::int64_t pitch;              ///< From a row of the copy to the next: a multiple of 16, >= K.
+
+  /// Whether lines are columns, and those of so many words lie side by side at every k, to be read
+  /// at once. (Of rows, from_k is 1.)
+  bool columns_lie_in(int words, const Float8* source) const {
+    return from_k % (4 * words) == 0 &&
+           reinterpret_cast<std::uintptr_t>(source) % (4 * static_cast<unsigned>(words)) == 0;
+  }
+};
+
+inline constexpr int kBytesLines = 32, kBytesWords = 32;  ///< 32 lines, of 128 numbers each
+inline constexpr int kBytesRows = 8;                      ///< rows of threads
+
+/// target [lines][pitch] = source, with zeros behind each line. Block (kBytesLines, kBytesRows). A
+/// tile goes through shared memory: it is read along the lines' neighbours, as a row-major b lies,
+/// and written along k, 16 numbers at a time. @tparam kWords 1 or 4, of four lines each, that a
+/// thread reads at once @param squares columns_lie_in(kWords), always so with 4; else numbers are
+/// read one by one
+template <int kWords>
+__global__ void __launch_bounds__(kBytesLines* kBytesRows)
+    gemm_repack_bytes(RepackBytes repack, bool squares, const Float8* source, uint4* target) {
+  constexpr int kLines = kBytesLines * kWords;  // of a tile
+  // The words of a line in fours, which change places so that a column meets all banks.
+  __shared__ uint4 tile[kLines][kBytesWords / 4];
+  const auto place = [](int line, int word) { return word ^ line / (4 * kWords) % 8 * 4; };
+  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
+  const std::int64_t tiles_k = ceil_div<std::int64_t>(repack.pitch, 4 * kBytesWords);
+  const std::int64_t tiles = tiles_k * ceil_div(repack.lines, kLines);
+  for (std::int64_t index = blockIdx.x; index < tiles; index += gridDim.x) {
+    const std::int64_t line0 = index / tiles_k * kLines;
+    const std::int64_t k0 = index % tiles_k * (4 * kBytesWords);
+    if (squares) {
+      // Squares of 4 x 4 numbers: four words across the lines become four along k. A warp reads all
+      // lines at 16 k, and its stores meet all banks.
+      const int line = tx % 8 * 4 * kWords, word = ty * 4 + tx / 8;
+      const std::int64_t k = k0 + 4 * word;
+      const std::int64_t left = line0 + line < repack.lines ? repack.K - k : 0;  // of k
+      std::uint32_t across[4][kWords] = {};
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        if (i >= left) continue;
+        const Float8* const at = source + line0 + line + (k + i) * repack.from_k;
+        if constexpr (kWords == 4) {
+          const uint4 four = *reinterpret_cast<const uint4*>(at);
+          across[i][0] = four.x;
+          across[i][1] = four.y;
+          across[i][2] = four.z;
+          across[i][3] = four.w;
+        } else {
+          across[i][0] = *reinterpret_cast<const std::uint32_t*>(at);
+        }
+      }
+#pragma unroll
+      for (int j = 0; j < 4 * kWords; ++j) {
+        std::uint32_t along = 0;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) along |= (across[i][j / 4] >> 8 * (j % 4) & 0xffu) << 8 * i;
+        reinterpret_cast<std::uint32_t*>(tile[line + j])[place(line, word)] = along;
+      }
+    } else {
+      auto* const line = reinterpret_cast<unsigned char*>(tile[tx]);
+      for (int i = ty; i < 4 * kBytesWords; i += kBytesRows) {
+        const bool inside = line0 + tx < repack.lines && k0 + i < repack.K;
+        line[4 * place(tx, i / 4) + i % 4] =
+            inside ? source[(line0 + tx) * repack.from_line + (k0 + i) * repack.from_k].bits
+                   : std::uint8_t{0};
+      }
+    }
+    __syncthreads();  // separates these stores from the loads below
+#pragma unroll
+    for (int line = ty * 4 + tx / 8; line < kLines; line += kBytesLines) {
+      const int word = tx % 8 * 4;
+      if (line0 + line >= repack.lines || k0 + 4 * word >= repack.pitch) continue;
+      target[((line0 + line) * repack.pitch + k0) / 16 + tx % 8] =
+          tile[line][place(line, word) / 4];
+    }
+    __syncthreads();  // separates these loads from the next tile's stores
+  }
+}
+
+/// Copies a matrix, by gemm_repack_bytes().
+inline void launch_repack(const RepackBytes& repack, const Float8* source, std::uint32_t* target) {
+  constexpr std::int64_t kMostBlocks = 132 * 8;  // enough to fill any GPU
+  const auto launch_with_words = [&]<int kWords>(std::integral_constant<int, kWords>) {
+    const std::int64_t tiles = ceil_div<std::int64_t>(repack.pitch, 4 * kBytesWords) *
+                               ceil_div(repack.lines, kBytesLines * kWords);
+    launch(gemm_repack_bytes<kWords>,
+           {dim3(blocks_for(tiles, 1, kMostBlocks)), dim3(kBytesLines, kBytesRows)}, repack,
+           repack.columns_lie_in(kWords, source), source, reinterpret_cast<uint4*>(target));
+  };
+  if (repack.columns_lie_in(4, source)) {
+    launch_with_words(std::integral_constant<int, 4>());
+  } else {
+    launch_with_words(std::integral_constant<int, 1>());
+  }
+}
 
 inline constexpr int kBytesStep = 4 * kWgmmaStep;  ///< Of k in a stage: rows of 128 bytes.
 

@@ -12,8 +12,8 @@
 #include "core/cuda/tensor_map.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/half.hpp"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 

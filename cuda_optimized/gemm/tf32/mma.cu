@@ -37,7 +37,6 @@
 #include "core/cuda/needs.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/mma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 

@@ -35,7 +35,6 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/mma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 

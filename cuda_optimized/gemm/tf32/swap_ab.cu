@@ -36,9 +36,7 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/tf32_swap_ab.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

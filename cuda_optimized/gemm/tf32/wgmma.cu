@@ -37,10 +37,8 @@
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/accumulate.cuh"
 #include "cuda_optimized/gemm/shared/repack.cuh"
 #include "cuda_optimized/gemm/shared/tma_matrices.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 #include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {

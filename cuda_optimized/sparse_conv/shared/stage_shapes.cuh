@@ -8,9 +8,9 @@
 
 #include "core/half.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
 #include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
 #include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {
 

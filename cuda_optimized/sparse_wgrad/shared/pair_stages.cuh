@@ -4,12 +4,12 @@
 #pragma once
 
 #include "core/rulebook_problem.hpp"
-#include "cuda_optimized/gemm/shared/transposed_operand.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 #include "cuda_optimized/sparse_conv/shared/permuted_pieces.cuh"
 #include "cuda_optimized/sparse_conv/shared/stage_ring.cuh"
 #include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/mma_number.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 

@@ -281,7 +281,7 @@ planted_bug(weights_of_the_channel_before
 
 planted_bug(tap_pitch_of_the_filters
   RUNG cuda_optimized/conv2d/direct/float4
-  FILE cuda_optimized/conv2d/shared/direct/filter_tile.cuh
+  FILE cuda_optimized/conv2d/shared/direct/register_tile.cuh
   FIND [==[return i / kFilters * kTapPitch<kFilters> + i % kFilters; }]==]
   REPLACE [==[return i; }]==]
   TEACHES "6 filters lie 8 floats apart, 8 filters do as well: only the first shows who forgot it")
@@ -334,14 +334,12 @@ planted_bug(last_filters_of_a_tile_unguarded
 
 planted_bug(column_bits_on_top_of_row_bits
   RUNG cuda_optimized/conv2d/implicit_gemm/precomputed_offsets
-  FILE cuda_optimized/conv2d/shared/implicit_gemm/tap_table.cuh
   FIND [==[missing &= ~(std::uint64_t{1} << (conv.R + s));]==]
   REPLACE [==[missing &= ~(std::uint64_t{1} << (conv.R + s - 1));]==]
   TEACHES "two masks in one word: where they overlap, padding is read")
 
 planted_bug(taps_behind_the_last_one_gathered
   RUNG cuda_optimized/conv2d/implicit_gemm/precomputed_offsets
-  FILE cuda_optimized/conv2d/shared/implicit_gemm/tap_table.cuh
   FIND [==[table[k] = {0, ~std::uint64_t{0}};]==]
   REPLACE [==[table[k] = {0, 0};]==]
   TEACHES "their weights are zero, so the sums are right: but in the padding they read what is not x")
@@ -366,7 +364,7 @@ planted_bug(sums_of_all_groups_in_the_first
 
 planted_bug(sums_of_a_warp_read_before_they_are_there
   RUNG cuda_optimized/conv2d/implicit_gemm/warp_tiles
-  FILE cuda_optimized/conv2d/shared/implicit_gemm/store_images.cuh
+  FILE cuda_optimized/gemm/shared/thread_tile.cuh
   FIND [==[__syncwarp();  // separates these stores from the loads below]==]
   REPLACE [==[]==]
   TEACHES "a warp is not in step of itself: what lanes exchange needs a barrier of the warp")
@@ -412,7 +410,7 @@ planted_bug(relu_of_each_split
 
 planted_bug(last_filter_row_taken_for_padding
   RUNG cuda_optimized/conv2d/implicit_gemm/mma_tf32
-  FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh
+  FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh
   FIND [==[1 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
   REPLACE [==[0 + (step > 0 ? floor_div(product.H - 1 - top, step)]==]
   TEACHES "a shortcut past the padding must not cut off a row")
@@ -432,7 +430,7 @@ planted_bug(weights_left_as_they_are
 
 planted_bug(share_of_a_sum_to_its_end
   RUNG cuda_optimized/conv2d/implicit_gemm/mma_tf32
-  FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh
+  FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_plan.cuh
   FIND [==[return {begin, min(begin + share, depth.end)};]==]
   REPLACE [==[return {begin, depth.end};]==]
   TEACHES "parts of a sum must not overlap")

@@ -54,7 +54,7 @@ planted_bug(empty_groups_not_counted
 
 planted_bug(padding_of_the_tap_before
   RUNG cuda_optimized/conv2d_dgrad/implicit_gemm/few_channels
-  FILE cuda_optimized/conv2d/shared/implicit_gemm/gather_taps.cuh
+  FILE cuda_optimized/conv2d/shared/implicit_gemm/pipeline_tile.cuh
   FIND [==[inside_[i] = inside;]==]
   REPLACE [==[inside_[i] = r_ + s_ == 0 ? inside : inside_[i];]==]
   TEACHES "what is hoisted out of the loop must be found anew where it changes")

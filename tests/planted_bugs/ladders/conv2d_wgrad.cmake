@@ -52,7 +52,7 @@ planted_bug(copies_not_waited_for
 
 planted_bug(dilated_taps_rounded_down
   RUNG cuda_optimized/conv2d_wgrad/implicit_gemm/cp_async
-  FILE cuda_optimized/conv2d_wgrad/shared/tap_bits.cuh
+  FILE cuda_optimized/conv2d_wgrad/shared/split_k.cuh
   FIND [==[by_dilation.quotient(dilation - 1 - at)]==]
   REPLACE [==[by_dilation.quotient(-at)]==]
   TEACHES "the first tap inside, with dilation: rounded up")

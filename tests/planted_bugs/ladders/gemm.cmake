@@ -24,7 +24,7 @@ planted_bug(rows_stored_side_by_side
 
 planted_bug(vector_store_past_the_row
   RUNG cuda_optimized/gemm/vectorized
-  FILE cuda_optimized/gemm/shared/float4.cuh
+  FILE cuda_optimized/gemm/shared/gemm_plan.cuh
   FIND [==[if (column + 3 < columns) to[3] = four.w;]==]
   REPLACE [==[to[3] = four.w;]==]
   TEACHES "four columns are not all inside because the first one is: the next row, or the guard band")
@@ -80,7 +80,7 @@ planted_bug(next_unit_before_the_last_is_done
 
 planted_bug(second_axis_of_the_grid_forgotten
   RUNG cuda_optimized/gemm/tf32/wgmma
-  FILE cuda_optimized/gemm/shared/wgmma_tile.cuh
+  FILE cuda_optimized/tile_map/tile_map.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[places.walk.tile_at(place % places.walk.plane, &tile)]==]
   REPLACE [==[places.walk.tile_at(place % places.walk.row, &tile)]==]
@@ -88,7 +88,7 @@ planted_bug(second_axis_of_the_grid_forgotten
 
 planted_bug(as_many_places_as_tiles
   RUNG cuda_optimized/gemm/tf32/wgmma
-  FILE cuda_optimized/gemm/shared/wgmma_tile.cuh
+  FILE cuda_optimized/tile_map/tile_map.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[: std::int64_t{walk.plane} * work.products * work.splits]==]
   REPLACE [==[: work.items()]==]
@@ -180,7 +180,7 @@ planted_bug(steps_along_a_row_of_b
 
 planted_bug(box_overwritten_while_it_is_read
   RUNG cuda_optimized/gemm/tma_store
-  FILE cuda_optimized/gemm/shared/tma_store.cuh
+  FILE cuda_optimized/gemm/shared/wgmma_kernel.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[ptx::cp_async_bulk_wait_group_read<1>();]==]
   REPLACE [==[ptx::cp_async_bulk_wait_group_read<2>();]==]
@@ -188,7 +188,7 @@ planted_bug(box_overwritten_while_it_is_read
 
 planted_bug(descriptor_without_its_high_word
   RUNG cuda_optimized/gemm/setmaxnreg
-  FILE cuda_optimized/gemm/shared/setmaxnreg.cuh
+  FILE cuda_optimized/gemm/shared/wgmma_kernel.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[return std::uint64_t{high} << 32 | (low]==]
   REPLACE [==[return (low]==]
@@ -196,7 +196,7 @@ planted_bug(descriptor_without_its_high_word
 
 planted_bug(bias_of_the_first_tile
   RUNG cuda_optimized/gemm/fused_epilogue
-  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/wgmma_kernel.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[std::int64_t{item.n} * Shape::N + 32 * i +]==]
   REPLACE [==[32 * i +]==]
@@ -204,7 +204,7 @@ planted_bug(bias_of_the_first_tile
 
 planted_bug(relu_of_a_sum_without_its_bias
   RUNG cuda_optimized/gemm/fused_epilogue
-  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/wgmma_kernel.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[above = activated(activation, above + bias_n);]==]
   REPLACE [==[above = activated(activation, above) + bias_n;]==]
@@ -212,7 +212,7 @@ planted_bug(relu_of_a_sum_without_its_bias
 
 planted_bug(bias_of_the_neighbour
   RUNG cuda_optimized/gemm/fused_epilogue
-  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/wgmma_kernel.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[j % 4 * 8 + pair + e]==]
   REPLACE [==[j % 4 * 8 + pair]==]
@@ -344,7 +344,7 @@ planted_bug(tile_stored_one_further_down
 
 planted_bug(last_super_column_as_wide_as_all
   RUNG cuda_optimized/gemm/hopper/small_tiles
-  FILE cuda_optimized/gemm/shared/wgmma_shapes.cuh
+  FILE cuda_optimized/gemm/shared/wgmma_kernel.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[min(unsigned{kColumnGroup}, work.tiles_n - n0)]==]
   REPLACE [==[unsigned{kColumnGroup}]==]
@@ -352,7 +352,7 @@ planted_bug(last_super_column_as_wide_as_all
 
 planted_bug(bias_alone_is_no_epilogue
   RUNG cuda_optimized/gemm/hopper/small_tiles
-  FILE cuda_optimized/gemm/shared/fused_epilogue.cuh
+  FILE cuda_optimized/gemm/shared/wgmma_kernel.cuh
   WITH core/cuda/tensor_map.cu
   FIND [==[return bias != nullptr || activation != Activation::none;]==]
   REPLACE [==[return activation != Activation::none;]==]

@@ -1,6 +1,6 @@
 /// @file direct_plan.cuh
-/// @brief How the direct rungs cut a problem: output tiles whose inputs fit into shared memory.
-/// Host code; the kernels stand in the rungs.
+/// @brief The host side of the direct rungs: output tiles whose inputs fit into shared memory, and
+/// the rungs that run a problem for which another one has no kernel.
 #pragma once
 
 #include <algorithm>
@@ -75,6 +75,16 @@ inline Declined too_large_for_shared_memory(const Conv2dProblem& conv, OutputTil
   return text("the inputs of ", smallest.rows, " x ", smallest.columns, " outputs, ", in.rows,
               " x ", in.columns, " floats a channel, take at least ", bytes,
               " bytes of shared memory, more than ", kMaxSharedBytes);
+}
+
+extern const Implementation<Conv2dArrays> direct_tiled;     ///< direct/tiled.cu
+extern const Implementation<Conv2dArrays> direct_cp_async;  ///< direct/cp_async.cu
+extern const Implementation<Conv2dArrays> direct_row_tile;  ///< direct/row_tile.cu
+
+/// A rung for any filter, stride and dilation: direct/cp_async, or direct/tiled, which needs less
+/// shared memory.
+inline const Implementation<Conv2dArrays>& any_filter(const Conv2dProblem& conv) {
+  return direct_cp_async.supports(conv) ? direct_tiled : direct_cp_async;
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -6,7 +6,7 @@
 
 #include "core/conv2d_problem.hpp"
 #include "cuda_optimized/conv2d/shared/fft/real_tile.cuh"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
+#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

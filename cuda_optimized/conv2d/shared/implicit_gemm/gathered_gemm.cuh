@@ -1,6 +1,6 @@
 /// @file gathered_gemm.cuh
-/// @brief An NHWC convolution as a matrix product, forward or backward: which pixel a row is, and
-/// which tap and channel a step of its sums.
+/// @brief An NHWC convolution as a GEMM for `mma.sync`, forward or backward: the pixel of a row,
+/// the tap and channel of a step along k, and the steps that do not lie in the padding.
 #pragma once
 
 #include <algorithm>
@@ -12,12 +12,8 @@
 #include "core/fast_division.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
-#include "cuda_optimized/gemm/shared/mma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
-
-using gemm::kMmaStep;
-using gemm::TileOrder;
 
 /// out[pixel][f] = bias[f] + sum over taps (r, s) and channels c of
 ///     source[row(pixel) + r * tap.h][column(pixel) + s * tap.w][c] * weight(r, s, c, f)
@@ -105,13 +101,13 @@ inline GatheredGemm gathered_gemm(const WindowProduct& product, const WeightStep
           .by_rows = FastDivision(product.rows)};
 }
 
-/// Products of a sum that an int can count, with a step to spare.
-constexpr std::int64_t kMaxDepth = 2147483647 - 8 * kMmaStep;
+/// The most products of a sum: an int counts them, with some stages to spare.
+constexpr std::int64_t kMaxDepth = 2147483647 - 256;
 
 /// Whether channels are copied in fours, if the source begins at a multiple of 16 bytes.
 inline bool channels_in_fours(const GatheredGemm& product) { return product.channels % 4 == 0; }
 
-/// Why the kernels cannot take a problem whose sums have `products` products.
+/// The reason not to support a problem whose sums have `products` products in TF32.
 inline Declined why_not_gathered(const Conv2dProblem& conv, std::int64_t products) {
   if (conv.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
@@ -167,6 +163,35 @@ struct Tap {
 __device__ inline Tap tap_at(const GatheredGemm& product, int k) {
   const int tap = product.by_channels.quotient(k), r = product.by_taps_across.quotient(tap);
   return {r, product.by_taps_across.remainder(tap, r), product.by_channels.remainder(k, tap)};
+}
+
+/// Steps of k, from `begin` up to `end`.
+struct Depth {
+  int begin, end;  ///< indices k of the sums
+};
+
+/// The k of those filter rows that meet the source for any of the `count` pixels from m0 on; the
+/// others lie in the padding, above or below. Filters almost as large as the image have many.
+__device__ inline Depth depth_of(const GatheredGemm& product, std::int64_t m0, int count) {
+  const int row_depth = product.S * product.channels;
+  const Place from = place_of(product, m0), to = place_of(product, m0 + count - 1);
+  const auto source_row = [&](int of) {
+    return product.first.h + std::int64_t{of} * product.stride.h;
+  };
+  const std::int64_t top = source_row(from.n == to.n ? from.row : 0);
+  const std::int64_t bottom = source_row(from.n == to.n ? to.row : product.rows - 1);
+  const int step = product.tap.h;  // never 0; r * step must lie in [-bottom, H - 1 - top]
+  const std::int64_t reach = std::int64_t{product.R - 1} * step;
+  if (top >= 0 && top + reach >= 0 && bottom < product.H && bottom + reach < product.H) {
+    return {0, product.R * row_depth};  // no division, which takes some hundred instructions
+  }
+  const std::int64_t r_begin =
+      step > 0 ? -floor_div(bottom, step) : -floor_div(product.H - 1 - top, -step);
+  const std::int64_t r_end =
+      1 + (step > 0 ? floor_div(product.H - 1 - top, step) : floor_div(bottom, -step));
+  const int begin = static_cast<int>(r_begin < 0 ? 0 : r_begin < product.R ? r_begin : product.R);
+  const int end = static_cast<int>(r_end < begin ? begin : r_end < product.R ? r_end : product.R);
+  return {begin * row_depth, end * row_depth};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

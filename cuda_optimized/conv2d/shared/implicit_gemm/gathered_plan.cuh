@@ -9,8 +9,12 @@
 #include "core/cuda/device_attribute.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
+#include "cuda_optimized/gemm/shared/mma_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+using gemm::kMmaStep;
+using gemm::TileOrder;
 
 /// Bytes of a row of the table of windows, which the copies keep in shared memory.
 inline constexpr std::size_t kRowBytes = 16;
@@ -137,6 +141,13 @@ inline std::string in_words(const GatheredGemm& product, const GatheredPlan& pla
   return text(
       plan.shape.M, " x ", plan.shape.N, ", ", how_many(plan.splits, "part"),
       channels_in_fours(product) && product.fits_ints(plan.shape.M) ? ", channels in fours" : "");
+}
+
+/// The share of one of several splits of the steps, in whole stages.
+__device__ inline Depth share_of(Depth depth, int split, int splits) {
+  const int share = ceil_div(ceil_div(depth.end - depth.begin, kMmaStep), splits) * kMmaStep;
+  const int begin = min(depth.begin + split * share, depth.end);
+  return {begin, min(begin + share, depth.end)};
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

@@ -8,11 +8,25 @@
 
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_depth.cuh"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
+
+/// `mma.sync` m16n8k16 of this type.
+template <class T>
+__device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
+                                    const std::uint32_t (&b)[2]) {
+  if constexpr (std::is_same_v<T, Half>) {
+    ptx::mma_m16n8k16_f16(d, a, b);
+  } else {
+    ptx::mma_m16n8k16_bf16(d, a, b);
+  }
+}
+
+/// Whether both arrays begin at multiples of 16 bytes.
+inline bool begin_at_16_bytes(const void* a, const void* b) {
+  return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
+}
 
 inline constexpr int kHalfDepth = 64;   ///< Elements along k in a stage: window rows of 128 bytes.
 inline constexpr int kVector = 8;       ///< Elements in 16 bytes.
@@ -88,7 +102,7 @@ HOST_DEVICE inline int place_along_k(int row, int k) {
 template <int kCount, class T>
 __device__ inline void load_windows(const T* tile, int m, int k,
                                     std::uint32_t (&fragments)[kCount][4]) {
-  const int lane = gemm::lane_of_warp();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
   // The permutation repeats every 8 rows, so fragments differ by constants alone.
   const T* const from = tile + m * kHalfDepth + place_along_k(lane % 16, k + lane / 16 * kVector);
 #pragma unroll

@@ -8,7 +8,7 @@
 #include "core/half.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/sum_splits.cuh"
 #include "cuda_optimized/conv2d/shared/wgmma/window_operands.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

@@ -1,10 +1,11 @@
-/// @file tap_table.cuh
-/// @brief Where the elements of im2col's columns lie in x: an offset of the pixel, and one of k;
-/// cuda_optimized/conv2d/implicit_gemm/precomputed_offsets.cu explains it.
+/// @file precomputed_operands.cuh
+/// @brief Both operands of an implicit GEMM, prepared by kernels of their own: the table of taps,
+/// with the offsets of operand B (precomputed_offsets.cu), and packed weights (packed_weights.cu).
 #pragma once
 
+#include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
-#include "cuda_optimized/conv2d/shared/implicit_gemm/gemm_sizes.cuh"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
@@ -14,7 +15,7 @@ struct alignas(16) TapEntry {
   std::uint64_t bits;   ///< bit r and bit R + s
 };
 
-/// Divisions that take a pixel, counted through all images, apart.
+/// Divisions that split a pixel, counted through all images, into image, row and column.
 struct PixelDivisions {
   FastDivision image;  ///< by P * Q
   FastDivision row;    ///< by Q
@@ -75,7 +76,7 @@ static __global__ void conv2d_make_tap_table(Conv2dProblem conv, int entries, Fa
   }
 }
 
-/// Why there is no table for this problem.
+/// The reason not to support a problem: the table has too few bits.
 inline Declined why_no_tap_table(const Conv2dProblem& conv) {
   if (conv.R + conv.S > 63) return "R + S is over 63, more than the bits of a pixel hold";
   return {};
@@ -91,6 +92,52 @@ inline void launch_tap_table(const Conv2dProblem& conv, TapEntry* table) {
   const int entries = table_entries(conv);
   launch(conv2d_make_tap_table, {dim3(blocks_for(entries, 256)), dim3(256)}, conv, entries,
          FastDivision(conv.S), FastDivision(conv.R), table);
+}
+
+inline constexpr int kPackTile = 32;  ///< Rows and columns that a block packs at once.
+inline constexpr int kPackRows = 8;   ///< Rows of threads of such a block.
+
+/// weights [groups * filters][channels * taps] to packed [groups][k_rows][padded_m], with zeros
+/// where there is no weight. Reads and writes are coalesced: the tile is transposed in shared
+/// memory. Grid <= groups * ceil(c_rows * taps / 32) * padded_m / 32, block (32, 8).
+/// @param c_rows channels, rounded up so that all rows are written
+static __global__ void conv2d_pack_weights(GatheredProduct product, int c_rows,
+                                           const float* weights, float* packed) {
+  __shared__ float tile[kPackTile][kPackTile + 1];  // [m][k]: columns in 32 banks
+  const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
+  const int taps = product.R * product.S;
+  const std::int64_t filter = std::int64_t{product.channels} * taps;
+  const int tiles_m = ceil_div(product.padded_m, kPackTile);
+  const std::int64_t tiles_k = ceil_div<std::int64_t>(std::int64_t{c_rows} * taps, kPackTile);
+  for (std::int64_t i = blockIdx.x; i < product.groups * tiles_k * tiles_m; i += gridDim.x) {
+    const int m0 = static_cast<int>(i / tiles_k % tiles_m) * kPackTile;
+    const std::int64_t group = i / tiles_k / tiles_m, k0 = i % tiles_k * kPackTile;
+    for (int row = ty; row < kPackTile; row += kPackRows) {
+      const bool exists = m0 + row < product.filters && k0 + tx < filter;
+      tile[row][tx] =
+          exists ? weights[(group * product.filters + m0 + row) * filter + k0 + tx] : 0.0f;
+    }
+    __syncthreads();  // separates these stores from the loads below
+    for (int row = ty; row < kPackTile; row += kPackRows) {
+      const auto c = static_cast<int>((k0 + row) / taps), tap = static_cast<int>((k0 + row) % taps);
+      const std::int64_t to = packed_row(product, c, tap);
+      if (c < c_rows && to < product.k_rows && m0 + tx < product.padded_m) {
+        packed[(group * product.k_rows + to) * product.padded_m + m0 + tx] = tile[tx][row];
+      }
+    }
+    __syncthreads();  // separates these loads from the next tile's stores
+  }
+}
+
+/// Packs the weights of the forward pass for a planned product.
+inline void launch_pack(const GatheredProduct& product, const float* weights, float* packed) {
+  const int c_rows = packed_channels(product);
+  const std::int64_t tiles_k =
+      ceil_div<std::int64_t>(std::int64_t{c_rows} * product.R * product.S, kPackTile);
+  const std::int64_t tiles = tiles_k * ceil_div(product.padded_m, kPackTile) * product.groups;
+  launch(conv2d_pack_weights,
+         {dim3(blocks_for(tiles, 1, kMaxGridX - 1)), dim3(kPackTile, kPackRows)}, product, c_rows,
+         weights, packed);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d
