@@ -1,0 +1,162 @@
+/// @file wgmma.cu
+/// @brief conv2d on Hopper: wgmma reads windows and filters from shared memory.
+///
+/// - Before: tma_im2col.cu
+/// - After: warp_specialized.cu
+/// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
+///
+/// **The idea.** TODO
+/// **Expect.** TODO
+/// **Costs.** TODO
+/// **Try.** TODO
+#include <type_traits>
+
+#include "core/conv2d_problem.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
+#include "core/implementation.hpp"
+#include "cuda_optimized/conv2d/shared/implicit_gemm/tma_windows.cuh"
+#include "cuda_optimized/gemm/shared/half_tiles.cuh"
+#include "cuda_optimized/gemm/shared/half_types.cuh"
+
+namespace convladder::BACKEND::cuda_optimized::conv2d {
+namespace {
+
+/// The sizes of a kernel: the tile of a block (pixels x filters), the pixels of a warpgroup, stages,
+/// and blocks an SM. The cycles of a step, of all warps of an SM, are measured on an H200.
+template <int kM, int kN, int kGroupM, int kStages_, int kBlocks_, int kCycles>
+struct Shape {
+  static constexpr int M = kM, N = kN, GroupM = kGroupM;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_, kStepCycles = kCycles;
+  static constexpr int kThreads = kM / kGroupM * 128;
+  static constexpr int kBytesA = kM * kHalfStep * 2;                ///< of a stage
+  static constexpr int kStageBytes = kBytesA + kN * kHalfStep * 2;  ///< windows, then filters
+  static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kSwizzleBytes;
+};
+using Narrow = Shape<128, 64, 64, 4, 2, 440>;
+using Medium = Shape<128, 128, 64, 3, 2, 600>;
+using Large = Shape<128, 256, 64, 4, 1, 1050>;
+
+/// `wgmma` m64nNk16 of this type: d += a * b, where rows of both operands lie along k.
+template <int kN, class T>
+__device__ void multiply(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
+  if constexpr (std::is_same_v<T, Half>) {
+    ptx::wgmma_m64k16_f16<kN>(d, a, b, true);
+  } else {
+    ptx::wgmma_m64k16_bf16<kN>(d, a, b, true);
+  }
+}
+
+/// y [N][P][Q][K]. Grid (tiles), tiles of filters fastest. Block (S::kThreads).
+template <class S, class T>
+__global__ void __launch_bounds__(S::kThreads, S::kBlocks)
+    conv2d_implicit_gemm_wgmma(const __grid_constant__ TmaWindows windows, PixelRows<T> result) {
+  __shared__ std::uint64_t full[S::kStages];  // the stage's windows and filters have arrived
+  char* stages = dynamic_shared<char>();
+  // The swizzle is a function of the address.
+  stages += (kSwizzleBytes - ptx::shared_address(stages) % kSwizzleBytes) % kSwizzleBytes;
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < S::kStages; ++i) ptx::mbarrier_init(&full[i], 1);
+    ptx::fence_mbarrier_init();
+  }
+  __syncthreads();  // separates the initialisation from all use of the barriers
+
+  const WindowTile tile = tile_of_block<S::M, S::N>(windows);
+  WindowStep next;
+  int left = windows.steps;  // that are not loaded yet
+  const auto load = [&](int stage) {
+    if (left-- <= 0 || threadIdx.x != 0) return;
+    char* const to = stages + stage * S::kStageBytes;
+    // Whole boxes count, also the zeros of the padding and past the edges.
+    ptx::mbarrier_arrive_expect_tx(&full[stage], S::kStageBytes);
+    ptx::tma_load_im2col(to, &windows.x, &full[stage], tile.word + next.word, tile.w, tile.h,
+                         tile.n, static_cast<unsigned short>(next.s * windows.dilation.w),
+                         static_cast<unsigned short>(next.r * windows.dilation.h));
+    ptx::tma_load<3>(to + S::kBytesA, &windows.weights, &full[stage],
+                     {next.word, next.r * windows.S + next.s, tile.n0});
+    next.advance(windows);
+  };
+
+  const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
+  const int group_m = warp / 4 * S::GroupM;  // the first pixel of the warpgroup
+  float sums[S::GroupM / 64][S::N / 2] = {};
+
+  for (int stage = 0; stage < S::kStages - 1; ++stage) load(stage);
+  int read = 0, write = S::kStages - 1;  // stages
+  unsigned parity = 0;                   // of the phase that stage `read` is in
+#pragma unroll 1
+  for (int step = 0; step < windows.steps; ++step) {
+    ptx::mbarrier_wait(&full[read], parity);
+    const char* const a_tile = stages + read * S::kStageBytes;
+    const std::uint64_t a_at = ptx::wgmma_descriptor(a_tile + group_m * kHalfStep * 2);
+    const std::uint64_t b_at = ptx::wgmma_descriptor(a_tile + S::kBytesA);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int k = 0; k < kHalfStep; k += 16) {
+#pragma unroll
+      for (int i = 0; i < S::GroupM / 64; ++i) {
+        // Descriptors count in units of 16 bytes.
+        multiply<S::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8, b_at + k / 8);
+      }
+    }
+    ptx::wgmma_commit_group();
+    ptx::wgmma_wait_group<1>();
+    // Now all warpgroups have read the stage of the step before, and it may be overwritten.
+    __syncthreads();
+    load(write);
+    write = write + 1 == S::kStages ? 0 : write + 1;
+    if (++read == S::kStages) {
+      read = 0;
+      parity ^= 1;
+    }
+  }
+  ptx::wgmma_wait_group<0>();
+
+  // A warp has 16 of 64 pixels, and a lane has pairs of filters of two pixels, as of mma.sync.
+#pragma unroll
+  for (int j = 0; j < S::N / 8; j += 4) {
+    const int n = tile.n0 + 8 * j;
+    const auto bias = result.bias_of(n);
+#pragma unroll
+    for (int row = 0; row < S::GroupM / 32; ++row) {
+      const int m = row / 2 * 64 + warp % 4 * 16 + row % 2 * 8 + lane / 4;
+      result.store(tile.m0 + group_m + m, n, bias, [&](int i) {
+        const float* const of = &sums[row / 2][4 * (j + i) + row % 2 * 2];
+        return float2{of[0], of[1]};
+      });
+    }
+  }
+}
+
+/// Calls body(S) for the shape of the problem's tiles.
+template <class Body>
+auto with_shape(const Conv2dProblem& conv, const Body& body) {
+  return with_fastest_shape<Narrow, Medium, Large>(conv, body);
+}
+
+Declined supports(const Conv2dProblem& conv) {
+  if (const Declined why = why_no_tma_windows(conv)) return why;
+  return why_not("sm_90a");
+}
+
+void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
+  with_half_type(conv.dtype, [&]<class T>(T) {
+    with_shape(conv, [&]<class S>(S) {
+      launch_tma_windows<S, T>(conv2d_implicit_gemm_wgmma<S, T>, conv, arrays);
+    });
+  });
+}
+
+std::string choice_in_words(const Conv2dProblem& conv) {
+  return with_shape(conv, [&]<class S>(S) { return tma_windows_in_words<S>(conv); });
+}
+
+}  // namespace
+
+extern const Implementation<Conv2dArrays> implicit_gemm_wgmma = {
+    .supports = supports,
+    .run = run,
+    .choice = choice_in_words,
+};
+
+}  // namespace convladder::BACKEND::cuda_optimized::conv2d
