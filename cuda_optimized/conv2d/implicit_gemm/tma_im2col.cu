@@ -6,8 +6,27 @@
 /// - After: wgmma.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** TODO
+/// **The idea.** In mma.cu, all threads compute addresses, test for padding and copy 16 bytes at a
+/// time. A tensor map in im2col mode describes x and a bounding box: the pixels at which windows
+/// begin. One instruction of one thread loads 64 channels of `M` pixels, which follow one another
+/// along w, h and n within the box, shifted by an offset, the tap:
+///
+///     bounding box: pixels -pad to W + pad - S     load: M pixels from (w, h, n), shifted by (s,
+///     r)
+///     + - - - - - +
+///     | o o o o   |   o: where windows begin,          o-> o-> o->   64 channels each: a row of
+///     | o o o o   |      `stride` apart                o-> o-> o->   128 bytes; zeros in the
+///     padding
+///     + - - - - - +
+///
+/// Tiled TMA loads the same 64 channels of the filters. Both boxes arrive with the XOR swizzle that
+/// `ldmatrix` expects, and complete a phase of the stage's mbarrier, `full`.
+///
 /// **Expect.** TODO
+/// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
+/// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of windows, one of filters
+/// @expect lanes_per_request.shared.async 1, one thread issues a box
+/// @expect lanes.global.load 0
 /// **Costs.** TODO
 /// **Try.** TODO
 #include "core/conv2d_problem.hpp"
@@ -37,29 +56,30 @@ using Narrow = Shape<128, 64, 64, 32, 3, 3, 480>;
 using Medium = Shape<128, 128, 64, 64, 3, 2, 900>;
 using Large = Shape<128, 256, 64, 64, 3, 1, 1750>;
 
-/// The fragments of a warp for 16 steps of k.
-template <class S>
-struct Fragments {
-  std::uint32_t a[S::WarpM / 16][4], b[S::WarpN / 8][2];
+/// Loads the fragments of a warp's windows, m ..., channels k ... k + 15.
+template <int kCount, class T>
+__device__ void load_windows(const T* tile, int m, int k, std::uint32_t (&fragments)[kCount][4]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  // The swizzle repeats every 8 rows, so fragments differ by constants alone.
+  const T* const from = tile + m * kHalfStep + gemm::swizzled_half(lane % 16, k + lane / 16 * 8);
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) ptx::ldmatrix_x4(fragments[i], from + 16 * i * kHalfStep);
+}
 
-  /// Steps k ... k + 15 of a stage. This lane's first row of the windows is at stage[a_at], of the
-  /// filters at stage[b_at]. The swizzle is an exclusive or, and so is the way to other pieces of a
-  /// row; rows that are a multiple of 8 away are permuted alike.
-  template <class T>
-  __device__ void load(const T* stage, int a_at, int b_at, int k) {
+/// Loads the fragments of a warp's filters, n ..., channels k ... k + 15.
+template <int kCount, class T>
+__device__ void load_filters(const T* tile, int n, int k, std::uint32_t (&fragments)[kCount][2]) {
+  const int lane = static_cast<int>(threadIdx.x % 32);
+  const T* const from =
+      tile + n * kHalfStep + gemm::swizzled_half(lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8);
 #pragma unroll
-    for (int i = 0; i < S::WarpM / 16; ++i) {
-      ptx::ldmatrix_x4(a[i], stage + (a_at ^ k) + 16 * i * kHalfStep);
-    }
+  for (int j = 0; j < kCount; j += 2) {
+    std::uint32_t two[4];  // fragments j and j + 1
+    ptx::ldmatrix_x4(two, from + 8 * j * kHalfStep);
 #pragma unroll
-    for (int j = 0; j < S::WarpN / 8; j += 2) {
-      std::uint32_t two[4];  // fragments, of 8 filters each
-      ptx::ldmatrix_x4(two, stage + (b_at ^ k) + 8 * j * kHalfStep);
-#pragma unroll
-      for (int e = 0; e < 4; ++e) b[j + e / 2][e % 2] = two[e];
-    }
+    for (int e = 0; e < 4; ++e) fragments[j + e / 2][e % 2] = two[e];
   }
-};
+}
 
 /// y [N][P][Q][K]. Grid (tiles), tiles of filters fastest. Block (S::kThreads).
 template <class S, class T>
@@ -70,9 +90,6 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   char* stages = dynamic_shared<char>();
   // The swizzle is a function of the address.
   stages += (kSwizzleBytes - ptx::shared_address(stages) % kSwizzleBytes) % kSwizzleBytes;
-  const auto stage_at = [&](int stage) {
-    return reinterpret_cast<const T*>(stages + stage * S::kStageBytes);
-  };
   if (threadIdx.x == 0) {
     for (int i = 0; i < S::kStages; ++i) ptx::mbarrier_init(&full[i], 1);
     ptx::fence_mbarrier_init();
@@ -80,66 +97,71 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   const WindowTile tile = tile_of_block<S::M, S::N>(windows);
+  const Conv2dProblem& conv = windows.conv;
   WindowStep next;
-  int left = windows.steps;  // that are not loaded yet
-  const auto load = [&](int stage) {
-    if (left-- <= 0 || threadIdx.x != 0) return;
-    char* const to = stages + stage * S::kStageBytes;
+  int copy_stage = 0, load_stage = 0;
+  const auto start_copies = [&](int step) {
+    if (step >= windows.steps || threadIdx.x != 0) return;
+    char* const to = stages + copy_stage * S::kStageBytes;
     // Whole boxes count, also the zeros of the padding and past the edges.
-    ptx::mbarrier_arrive_expect_tx(&full[stage], S::kStageBytes);
-    ptx::tma_load_im2col(to, &windows.x, &full[stage], tile.word + next.word, tile.w, tile.h,
-                         tile.n, static_cast<unsigned short>(next.s * windows.dilation.w),
-                         static_cast<unsigned short>(next.r * windows.dilation.h));
-    ptx::tma_load<3>(to + S::kBytesA, &windows.weights, &full[stage],
-                     {next.word, next.r * windows.S + next.s, tile.n0});
+    ptx::mbarrier_arrive_expect_tx(&full[copy_stage], S::kStageBytes);
+    ptx::tma_load_im2col(to, &windows.x, &full[copy_stage], tile.word + next.word, tile.w, tile.h,
+                         tile.n, static_cast<unsigned short>(next.s * conv.dilation.w),
+                         static_cast<unsigned short>(next.r * conv.dilation.h));
+    ptx::tma_load<3>(to + S::kBytesA, &windows.weights, &full[copy_stage],
+                     {next.word, next.r * conv.S + next.s, tile.n0});
     next.advance(windows);
+    copy_stage = copy_stage + 1 == S::kStages ? 0 : copy_stage + 1;
   };
 
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;
   const int warp_n = warp % (S::N / S::WarpN) * S::WarpN;
-  const int a_from = gemm::swizzled_half(warp_m + lane % 16, lane / 16 * 8);
-  const int b_from = S::kBytesA / 2 + gemm::swizzled_half(warp_n + lane % 8 + lane / 16 * 8,
-                                                          lane / 8 % 2 * 8);
-  Fragments<S> fragments[2];  // of this k16, and of the next one
+  std::uint32_t a[2][S::WarpM / 16][4], b[2][S::WarpN / 8][2];
+  const auto load = [&](int k) {
+    const T* const stage = reinterpret_cast<const T*>(stages + load_stage * S::kStageBytes);
+    load_windows(stage, warp_m, k, a[k / 16 % 2]);
+    load_filters(stage + S::kBytesA / 2, warp_n, k, b[k / 16 % 2]);
+  };
   float sums[S::WarpM / 16][S::WarpN / 8][4] = {};
-
-  for (int stage = 0; stage < S::kStages - 1; ++stage) load(stage);
-  int read = 0, write = S::kStages - 1;  // stages
-  unsigned parity = 0;                   // of the phase that stage `read` is in
+#pragma unroll 1
+  for (int step = 0; step < S::kStages - 1; ++step) start_copies(step);
+  unsigned parity = 0;  // of the phase that `load_stage` is in
   ptx::mbarrier_wait(&full[0], parity);
-  fragments[0].load(stage_at(0), a_from, b_from, 0);
+  load(0);
 #pragma unroll 1
   for (int step = 0; step < windows.steps; ++step) {
 #pragma unroll
     for (int k = 0; k < kHalfStep; k += 16) {
-      const int now = k / 16 % 2;
-      if (k + 16 == kHalfStep) {
-        if (++read == S::kStages) {
-          read = 0;
+      // The next fragments are loaded while these are multiplied, also across the barrier. After
+      // the last stage, the fragments that are loaded are not used.
+      if (k + 16 < kHalfStep) {
+        load(k + 16);
+      } else {
+        if (++load_stage == S::kStages) {
+          load_stage = 0;
           parity ^= 1;
         }
-        if (step + 1 < windows.steps) ptx::mbarrier_wait(&full[read], parity);
+        if (step + 1 < windows.steps) ptx::mbarrier_wait(&full[load_stage], parity);
         __syncthreads();  // separates the loads of this stage from the boxes that overwrite it
+        load(0);
       }
-      // After the last step these are of a stage without data: no product contains them.
-      fragments[1 - now].load(stage_at(read), a_from, b_from, (k + 16) % kHalfStep);
-      if (k == 0) load(write);  // into the stage of the step before
 #pragma unroll
       for (int i = 0; i < S::WarpM / 16; ++i) {
 #pragma unroll
         for (int j = 0; j < S::WarpN / 8; ++j) {
-          gemm::mma_m16n8k16<T>(sums[i][j], fragments[now].a[i], fragments[now].b[j]);
+          gemm::mma_m16n8k16<T>(sums[i][j], a[k / 16 % 2][i], b[k / 16 % 2][j]);
         }
       }
+      if (k == 0) start_copies(step + S::kStages - 1);
     }
-    write = write + 1 == S::kStages ? 0 : write + 1;
   }
 
 #pragma unroll
   for (int j = 0; j < S::WarpN / 8; j += 4) {
     const int n = tile.n0 + warp_n + 8 * j;
-    const auto bias = result.bias_of(n);
+    float2 bias[4];
+    result.load_bias(n, bias);
 #pragma unroll
     for (int row = 0; row < S::WarpM / 8; ++row) {
       result.store(tile.m0 + warp_m + 8 * row + lane / 4, n, bias, [&](int i) {

@@ -1,37 +1,38 @@
 /// @file warp_specialized.cu
-/// @brief conv2d on Hopper in 16 bits: a row of a stage holds 64 channels.
+/// @brief conv2d on Hopper in half precision: a producer warp loads, two consumer warpgroups
+/// multiply, and a block computes one tile after the other.
 ///
-/// - Before: wgmma_tf32.cu
-/// - After: halo_tile.cu, hopper/swap_ab.cu
+/// - Before: wgmma.cu
+/// - After: halo_tile.cu, wgmma_tf32.cu, hopper/swap_ab.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** float16 and bfloat16 are what networks are trained and run in. The kernel of
-/// wgmma_tf32.cu does not change: its stages have rows of 128 bytes, of which `wgmma`
-/// takes 32 at a time. They hold 64 channels now in place of 32, and 16 of them are multiplied at
-/// once where it were 8. To TMA two neighbouring channels are a word, which it copies
-/// and need not understand; so plan, steps and boxes are those of floats, counted in words:
+/// **The idea.** In wgmma.cu, all warps meet at a barrier in each step, and a block ends with its
+/// tile: the next block on the SM fills its stages from the start. Here the roles are separate
+/// (warp specialization), and two mbarriers for each stage connect them:
 ///
-///     TF32      c0      c1      c2      c3   ...  c31      128 bytes, 4 wgmma of 8 channels
-///     16 bits   c0  c1  c2  c3  c4  c5  c6   ...  c63      128 bytes, 4 wgmma of 16 channels
+///     full[stage]    arrives: TMA, with the last byte      waits: the consumers, before wgmma
+///     empty[stage]   arrive: all warps of the consumers,   waits: the producer, before it loads
+///                    when wgmma has read the stage         into the stage again
 ///
-/// Factors are as exact as the arrays are. Sums are in float; bias and ReLU come before they are
-/// rounded, once, to what y is made of.
+/// The kernel is persistent: the grid has as many blocks as the GPU holds at a time, and each
+/// computes every gridDim.x-th tile. The producer runs ahead into the next tile while the consumers
+/// store this one. Where there are too few tiles, several blocks compute parts of the sums of a
+/// tile, and a second kernel adds the parts (split-K).
 ///
-/// **Expect.** Half of TF32's steps, each of as many bytes and cycles: half of its time where steps
-/// are what counts. With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us; with
-/// 64 (B4, B9) shared memory, at 58 % of peak: 25 and 150 us. 1 x 1 filters (B5, B8) wait for
-/// memory and for the stores, which nothing overlaps: 25 us.
+/// **Expect.** With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us; with 64
+/// (B4, B9) shared memory, at 58 % of the peak: 25 and 150 us. 1 x 1 filters (B5, B8) wait for
+/// memory and for the stores, of 4 bytes a lane: 25 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of pixels, one of weights
-/// @expect lanes_per_request.shared.async 1, one thread asks for a box
-/// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, twice the channels
-/// @expect bytes_per_lane.y.store 4, two numbers
+/// @expect lanes_per_request.shared.async 1, one thread issues a box
+/// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, 64 channels
+/// @expect bytes_per_lane.y.store 4, two filters
 /// @expect lanes.global.load 0
-/// **Costs.** Channels of a group in eights, and what TF32's engine needs; else the producer warp
-/// gathers: right, and slow. Declined: other types, nchw, filters of over 1024 taps, the map
-/// stream_k, all but compute capability 9.0.
-/// **Try.** Which layers of a network in 16 bits have fewer than 64 channels, and how much of a
-/// step do they waste?
+/// **Costs.** What TMA cannot load, the producer warp copies element by element, which is slow. Not
+/// supported: other types, NCHW, filters of over 1024 taps, the map stream_k, all but compute
+/// capability 9.0.
+/// **Try.** Which layers of a network have fewer than 64 channels, and how much of a step do they
+/// waste?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"
@@ -51,8 +52,8 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// Sums over windows: one warp, the producer, brings the steps' pixels and filters from `source`;
-/// the others, two warpgroups of consumers, multiply them and store the sums in `result`. Source:
+/// Sums over windows: one warp, the producer, loads the steps' pixels and filters from `source`;
+/// the others, two consumer warpgroups, multiply them and store the sums in `result`. Source:
 /// Im2colSource or GatheredHalves. Grid: <= places.count; block gemm::kWgmmaThreads.
 template <class Shape, class T, class Source>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)

@@ -1,14 +1,31 @@
 /// @file wgmma.cu
-/// @brief conv2d on Hopper: wgmma reads windows and filters from shared memory.
+/// @brief conv2d on Hopper: wgmma reads windows and filters from shared memory and runs
+/// asynchronously.
 ///
 /// - Before: tma_im2col.cu
 /// - After: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** TODO
+/// **The idea.** `mma.sync` takes its operands from registers, so that a warp loads fragments for
+/// each k16. `wgmma` is an instruction of a warpgroup (four warps) that reads 64 pixels x 16
+/// channels and 16 channels x N filters from shared memory itself. A descriptor gives the address
+/// of an operand, its swizzle, and the distance between groups of 8 rows. In NHWC, k runs fastest
+/// in both operands, so that one kind of descriptor describes both:
+///
+///     windows   [M][64 of k]   64 rows for each warpgroup   the next k16 begins 32 bytes further
+///     filters   [N][64 of k]   all rows for all of them     likewise
+///
+/// `wgmma` runs asynchronously. The four of a stage are committed as a group, and the warpgroup
+/// waits for the group before it: the tensor cores have work while the threads meet at the barrier
+/// and load the next stage. Accumulators stay in registers, so that tiles can be larger.
+///
 /// **Expect.** TODO
+/// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
+/// @expect loads_per_output.shared 0, there are no fragments
+/// @expect requests_per_block.shared.async 2 * 9 = 18, as before
+/// @expect barriers_per_block 1 + 9 = 10, one a step
 /// **Costs.** TODO
-/// **Try.** TODO
+/// **Try.** Replace `wgmma_wait_group<1>` by `<0>`. For which problems is it slower, and why?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"
@@ -22,8 +39,8 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// The sizes of a kernel: the tile of a block (pixels x filters), the pixels of a warpgroup, stages,
-/// and blocks an SM. The cycles of a step, of all warps of an SM, are measured on an H200.
+/// The sizes of a kernel: the tile of a block (pixels x filters), the pixels of a warpgroup,
+/// stages, and blocks an SM. The cycles of a step, of all warps of an SM, are measured on an H200.
 template <int kM, int kN, int kGroupM, int kStages_, int kBlocks_, int kCycles>
 struct Shape {
   static constexpr int M = kM, N = kN, GroupM = kGroupM;
@@ -62,34 +79,36 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   const WindowTile tile = tile_of_block<S::M, S::N>(windows);
+  const Conv2dProblem& conv = windows.conv;
   WindowStep next;
-  int left = windows.steps;  // that are not loaded yet
-  const auto load = [&](int stage) {
-    if (left-- <= 0 || threadIdx.x != 0) return;
-    char* const to = stages + stage * S::kStageBytes;
+  int copy_stage = 0, load_stage = 0;
+  const auto start_copies = [&](int step) {
+    if (step >= windows.steps || threadIdx.x != 0) return;
+    char* const to = stages + copy_stage * S::kStageBytes;
     // Whole boxes count, also the zeros of the padding and past the edges.
-    ptx::mbarrier_arrive_expect_tx(&full[stage], S::kStageBytes);
-    ptx::tma_load_im2col(to, &windows.x, &full[stage], tile.word + next.word, tile.w, tile.h,
-                         tile.n, static_cast<unsigned short>(next.s * windows.dilation.w),
-                         static_cast<unsigned short>(next.r * windows.dilation.h));
-    ptx::tma_load<3>(to + S::kBytesA, &windows.weights, &full[stage],
-                     {next.word, next.r * windows.S + next.s, tile.n0});
+    ptx::mbarrier_arrive_expect_tx(&full[copy_stage], S::kStageBytes);
+    ptx::tma_load_im2col(to, &windows.x, &full[copy_stage], tile.word + next.word, tile.w, tile.h,
+                         tile.n, static_cast<unsigned short>(next.s * conv.dilation.w),
+                         static_cast<unsigned short>(next.r * conv.dilation.h));
+    ptx::tma_load<3>(to + S::kBytesA, &windows.weights, &full[copy_stage],
+                     {next.word, next.r * conv.S + next.s, tile.n0});
     next.advance(windows);
+    copy_stage = copy_stage + 1 == S::kStages ? 0 : copy_stage + 1;
   };
 
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   const int group_m = warp / 4 * S::GroupM;  // the first pixel of the warpgroup
   float sums[S::GroupM / 64][S::N / 2] = {};
 
-  for (int stage = 0; stage < S::kStages - 1; ++stage) load(stage);
-  int read = 0, write = S::kStages - 1;  // stages
-  unsigned parity = 0;                   // of the phase that stage `read` is in
+#pragma unroll 1
+  for (int step = 0; step < S::kStages - 1; ++step) start_copies(step);
+  unsigned parity = 0;  // of the phase that `load_stage` is in
 #pragma unroll 1
   for (int step = 0; step < windows.steps; ++step) {
-    ptx::mbarrier_wait(&full[read], parity);
-    const char* const a_tile = stages + read * S::kStageBytes;
-    const std::uint64_t a_at = ptx::wgmma_descriptor(a_tile + group_m * kHalfStep * 2);
-    const std::uint64_t b_at = ptx::wgmma_descriptor(a_tile + S::kBytesA);
+    ptx::mbarrier_wait(&full[load_stage], parity);
+    const char* const stage = stages + load_stage * S::kStageBytes;
+    const std::uint64_t a_at = ptx::wgmma_descriptor(stage + group_m * kHalfStep * 2);
+    const std::uint64_t b_at = ptx::wgmma_descriptor(stage + S::kBytesA);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kHalfStep; k += 16) {
@@ -103,10 +122,9 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     ptx::wgmma_wait_group<1>();
     // Now all warpgroups have read the stage of the step before, and it may be overwritten.
     __syncthreads();
-    load(write);
-    write = write + 1 == S::kStages ? 0 : write + 1;
-    if (++read == S::kStages) {
-      read = 0;
+    start_copies(step + S::kStages - 1);
+    if (++load_stage == S::kStages) {
+      load_stage = 0;
       parity ^= 1;
     }
   }
@@ -116,7 +134,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 #pragma unroll
   for (int j = 0; j < S::N / 8; j += 4) {
     const int n = tile.n0 + 8 * j;
-    const auto bias = result.bias_of(n);
+    float2 bias[4];
+    result.load_bias(n, bias);
 #pragma unroll
     for (int row = 0; row < S::GroupM / 32; ++row) {
       const int m = row / 2 * 64 + warp % 4 * 16 + row % 2 * 8 + lane / 4;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/device_attribute.hpp"
@@ -26,17 +27,14 @@ inline constexpr int kSwizzleBytes = 1024;  ///< After which the 128-byte swizzl
 inline constexpr int kStageWords = kHalfStep / 2;
 inline constexpr int kUnalignedThreads = 256;  ///< Of a block of conv2d_unaligned_windows.
 
-/// The two tensor maps, and where the tiles and taps of the problem lie in them.
+/// The tensor maps of a problem's operands, and what the kernels derive from its sizes.
 struct TmaWindows {
-  CUtensorMap x;              ///< im2col mode, of [N][H][W][C]
-  CUtensorMap weights;        ///< tiled mode, of [K][R * S][C / groups]
-  int P, Q;                   ///< of y
-  Step first;                 ///< where the window of pixel (0, 0) begins in x
-  Step stride, dilation;      ///< in x, from a window and from a tap to the next
-  int S;                      ///< columns of taps
-  int group_words, group_k;   ///< channels of a group, in words; filters of a group
-  int tiles_n;                ///< tiles of filters
-  int steps;                  ///< along k: 64 channels of a tap each
+  CUtensorMap x;        ///< im2col mode, of [N][H][W][C]
+  CUtensorMap weights;  ///< tiled mode, of [K][R * S][C / groups]
+  Conv2dProblem conv;   ///< of which these are
+  int group_words;      ///< channels of a group, in words
+  int tiles_n;          ///< tiles of filters
+  int steps;            ///< along k: 64 channels of a tap each
 };
 
 /// The tile of a block. Blocks that run at the same time share pixels: filters are the fastest.
@@ -49,15 +47,16 @@ struct WindowTile {
 /// The tile of this block, of kM pixels and kN filters.
 template <int kM, int kN>
 __device__ inline WindowTile tile_of_block(const TmaWindows& windows) {
+  const Conv2dProblem& conv = windows.conv;
   const int tile = static_cast<int>(blockIdx.x), tile_m = tile / windows.tiles_n;
-  const int m0 = tile_m * kM, n0 = (tile - tile_m * windows.tiles_n) * kN;
-  const int row = m0 / windows.Q, q = m0 - row * windows.Q, n = row / windows.P;
+  const int m0 = tile_m * kM, n0 = tile % windows.tiles_n * kN;
+  const int row = m0 / conv.Q, n = row / conv.P;
   return {.m0 = m0,
           .n0 = n0,
           .n = n,
-          .h = windows.first.h + (row - n * windows.P) * windows.stride.h,
-          .w = windows.first.w + q * windows.stride.w,
-          .word = n0 / windows.group_k * windows.group_words};
+          .h = row % conv.P * conv.stride.h - conv.pad.top,
+          .w = m0 % conv.Q * conv.stride.w - conv.pad.left,
+          .word = n0 / (conv.K / conv.groups) * windows.group_words};
 }
 
 /// A step along k: the next tap and channels to be loaded.
@@ -68,7 +67,7 @@ struct WindowStep {
   __device__ void advance(const TmaWindows& windows) {
     if ((word += kStageWords) < windows.group_words) return;
     word = 0;
-    if (++s < windows.S) return;
+    if (++s < windows.conv.S) return;
     s = 0;
     ++r;
   }
@@ -81,32 +80,25 @@ struct PixelRows {
   const float* bias;      ///< [K] or null
   Activation activation;  ///< of the sums with their bias
 
-  /// The bias of the filters of which this lane has accumulators.
-  struct Bias {
-    float2 pair[4];  ///< of each eight filters
-  };
-  /// That of filters n ... n + 31.
-  __device__ Bias bias_of(int n) const {
-    Bias of = {};
-    if (bias == nullptr) return of;
+  /// The bias of filters n ... n + 31: of the pairs of which this lane has accumulators.
+  __device__ void load_bias(int n, float2 (&pairs)[4]) const {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int k = n + 8 * i + static_cast<int>(threadIdx.x % 4) * 2;
-      if (k < y.N) of.pair[i].x = bias[k];
-      if (k + 1 < y.N) of.pair[i].y = bias[k + 1];
+      pairs[i].x = bias != nullptr && k < y.N ? bias[k] : 0.0f;
+      pairs[i].y = bias != nullptr && k + 1 < y.N ? bias[k + 1] : 0.0f;
     }
-    return of;
   }
   /// Stores filters n ... n + 31 of pixel m for each quad of lanes. @param pair i -> this lane's
   /// two accumulators of filters n + 8 i ... n + 8 i + 7
   template <class Pair>
-  __device__ void store(int m, int n, const Bias& added, const Pair& pair) const {
+  __device__ void store(int m, int n, const float2 (&added)[4], const Pair& pair) const {
     float2 out[4];
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const float2 sums = pair(i);
-      out[i] = {activated(activation, sums.x + added.pair[i].x),
-                activated(activation, sums.y + added.pair[i].y)};
+      out[i] = {activated(activation, sums.x + added[i].x),
+                activated(activation, sums.y + added[i].y)};
     }
     y.store(y.row(m), n, out[0], out[1], out[2], out[3]);
   }
@@ -158,45 +150,37 @@ inline Declined why_no_tma_windows(const Conv2dProblem& conv) {
   if (conv.map != TileMap::row_major) {
     return text("the map ", name_of(conv.map), ": this kernel knows only row_major");
   }
-  if (conv.C % 8 != 0) {
-    return text(conv.C, " channels: in a tensor map, pixels are multiples of 16 bytes apart, ",
-                "8 channels");
-  }
+  if (conv.C % 8 != 0)
+    return "channels that are no multiple of 8: the strides of a tensor map are multiples of 16 "
+           "bytes";
   if (conv.groups > 1 && (conv.C / conv.groups % kHalfStep != 0 || conv.K / conv.groups % 64 != 0))
     return "groups: a tile has 64 channels and 64 filters of one group";
-  if (conv.stride.h > 8 || conv.stride.w > 8) {
-    return text("stride ", std::max(conv.stride.h, conv.stride.w),
-                ": the strides of a tensor map are 1 to 8");
-  }
+  if (conv.stride.h > 8 || conv.stride.w > 8)
+    return "strides over 8: those of a tensor map are 1 to 8";
   if (!WindowRange(conv.pad.top, conv.P, conv.stride.h, conv.H).fits() ||
       !WindowRange(conv.pad.left, conv.Q, conv.stride.w, conv.W).fits()) {
-    return "windows begin or end more than 128 pixels outside of the image: the corners of an "
-           "im2col tensor map are -128 to 127";
+    return "the first or the last window begins too far from the first or the last pixel: the "
+           "corners of an im2col bounding box are at most 128 pixels from those of the image";
   }
   const std::int64_t reach = std::max((conv.R - 1) * std::int64_t{conv.dilation.h},
                                       (conv.S - 1) * std::int64_t{conv.dilation.w});
   if (reach > 255) return text("taps that are ", reach, " pixels apart: im2col offsets end at 255");
-  constexpr std::int64_t kMost = 2147483647;
-  if (std::int64_t{conv.N} * conv.P * conv.Q > kMost - 256) return "2^31 pixels and more";
+  if (std::int64_t{conv.N} * conv.P * conv.Q > INT32_MAX - 256) return "2^31 pixels and more";
   return {};
 }
 
-/// Estimated time of a problem's waves of tiles of S, in cycles: steps, and the stores.
+/// Estimated time of a problem's waves of tiles of S, in cycles: steps, and the stores. Infinite,
+/// if the GPU cannot hold the stages, or a tile would have filters of two groups.
 template <class S>
 double cycles_of(const Conv2dProblem& conv) {
+  if (S::kSharedBytes > max_shared_bytes() || (conv.groups > 1 && conv.K / conv.groups % S::N != 0))
+    return std::numeric_limits<double>::infinity();
   const std::int64_t tiles =
       ceil_div(std::int64_t{conv.N} * conv.P * conv.Q, std::int64_t{S::M}) * ceil_div(conv.K, S::N);
   const double steps = conv.R * conv.S * ceil_div(conv.C / conv.groups, kHalfStep);
   constexpr double kStoredBytes = 19;  // a cycle and SM
   return static_cast<double>(ceil_div(tiles, std::int64_t{multiprocessors()})) *
          (steps * S::kStepCycles + S::M * S::N * 2 / kStoredBytes);
-}
-
-/// Whether a kernel with tiles of S can take the problem.
-template <class S>
-bool takes_tiles(const Conv2dProblem& conv) {
-  return S::kSharedBytes <= max_shared_bytes() &&
-         (conv.groups == 1 || conv.K / conv.groups % S::N == 0);
 }
 
 /// Calls body(S) for the shape of the least estimated time; the first one takes every problem.
@@ -206,9 +190,9 @@ auto with_fastest_shape(const Conv2dProblem& conv, const Body& body) {
     return body(S{});
   } else {
     return [&]<class Next, class... Rest>(Next, Rest...) {
-      if (takes_tiles<Next>(conv) && cycles_of<Next>(conv) < cycles_of<S>(conv))
-        return with_fastest_shape<Next, Rest...>(conv, body);
-      return with_fastest_shape<S, Rest...>(conv, body);
+      return cycles_of<Next>(conv) < cycles_of<S>(conv)
+                 ? with_fastest_shape<Next, Rest...>(conv, body)
+                 : with_fastest_shape<S, Rest...>(conv, body);
     }(Others{}...);
   }
 }
@@ -236,14 +220,8 @@ TmaWindows tma_windows(const Conv2dProblem& conv, const T* x, const T* weights) 
                             .box = {kStageWords, 1, S::N}};
   return {.x = tensor_map(windows, reinterpret_cast<const std::uint32_t*>(x)),
           .weights = tensor_map(filters, reinterpret_cast<const std::uint32_t*>(weights)),
-          .P = conv.P,
-          .Q = conv.Q,
-          .first = {-conv.pad.top, -conv.pad.left},
-          .stride = conv.stride,
-          .dilation = conv.dilation,
-          .S = conv.S,
+          .conv = conv,
           .group_words = words,
-          .group_k = conv.K / conv.groups,
           .tiles_n = ceil_div(conv.K, S::N),
           .steps = taps * ceil_div(words, kStageWords)};
 }
@@ -273,10 +251,10 @@ void launch_tma_windows(void (*kernel)(TmaWindows, PixelRows<T>), const Conv2dPr
 /// For a rung's choice: the tile, and how outputs are stored.
 template <class S>
 std::string tma_windows_in_words(const Conv2dProblem& conv) {
-  return text(dtype_name(conv.dtype, conv.precision), ", ", S::M, " x ", S::N,
-              conv.K % 8 == 0   ? ", filters in eights"
-              : conv.K % 2 == 0 ? ", filters in pairs"
-                                : "");
+  const char* const stores = conv.K % 8 == 0   ? ", stores in eights"
+                             : conv.K % 2 == 0 ? ", in pairs"
+                                               : "";
+  return text(dtype_name(conv.dtype, conv.precision), ", ", S::M, " x ", S::N, stores);
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d
