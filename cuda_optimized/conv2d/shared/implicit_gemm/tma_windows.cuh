@@ -128,10 +128,14 @@ __global__ void conv2d_unaligned_windows(Conv2dProblem conv, const T* x, const T
   }
 }
 
+/// Pixels of all images: the rows of the product.
+inline std::int64_t pixels_of(const Conv2dProblem& conv) {
+  return std::int64_t{conv.N} * conv.P * conv.Q;
+}
+
 /// Where windows begin along an axis, relative to the image: the bounding box of an im2col map.
 struct WindowRange {
   std::int64_t lower, upper;  ///< the first one; beyond the end of the image, the last one
-
   /// @param outputs, size of y and of x along the axis
   WindowRange(int pad, int outputs, int stride, int size)
       : lower(-pad), upper(std::int64_t{outputs - 1} * stride + 1 - pad - size) {}
@@ -165,8 +169,14 @@ inline Declined why_no_tma_windows(const Conv2dProblem& conv) {
   const std::int64_t reach = std::max((conv.R - 1) * std::int64_t{conv.dilation.h},
                                       (conv.S - 1) * std::int64_t{conv.dilation.w});
   if (reach > 255) return text("taps that are ", reach, " pixels apart: im2col offsets end at 255");
-  if (std::int64_t{conv.N} * conv.P * conv.Q > INT32_MAX - 256) return "2^31 pixels and more";
+  if (pixels_of(conv) > INT32_MAX - 256) return "2^31 pixels and more";
   return {};
+}
+
+/// The tiles of S that cover pixels by filters.
+template <class S>
+std::int64_t tiles_of(const Conv2dProblem& conv) {
+  return ceil_div(pixels_of(conv), std::int64_t{S::M}) * ceil_div(conv.K, S::N);
 }
 
 /// Estimated time of a problem's waves of tiles of S, in cycles: steps, and the stores. Infinite,
@@ -175,11 +185,9 @@ template <class S>
 double cycles_of(const Conv2dProblem& conv) {
   if (S::kSharedBytes > max_shared_bytes() || (conv.groups > 1 && conv.K / conv.groups % S::N != 0))
     return std::numeric_limits<double>::infinity();
-  const std::int64_t tiles =
-      ceil_div(std::int64_t{conv.N} * conv.P * conv.Q, std::int64_t{S::M}) * ceil_div(conv.K, S::N);
   const double steps = conv.R * conv.S * ceil_div(conv.C / conv.groups, kHalfStep);
   constexpr double kStoredBytes = 19;  // a cycle and SM
-  return static_cast<double>(ceil_div(tiles, std::int64_t{multiprocessors()})) *
+  return static_cast<double>(ceil_div(tiles_of<S>(conv), std::int64_t{multiprocessors()})) *
          (steps * S::kStepCycles + S::M * S::N * 2 / kStoredBytes);
 }
 
@@ -233,18 +241,16 @@ void launch_tma_windows(void (*kernel)(TmaWindows, PixelRows<T>), const Conv2dPr
   const T *x = arrays.x, *weights = arrays.weights;
   const float* const bias = arrays.bias;
   T* const y = arrays.y;
-  const std::int64_t pixels = std::int64_t{conv.N} * conv.P * conv.Q;
-  if (pixels == 0) return;
+  if (conv.N == 0) return;
   if (!gemm::begin_at_16_bytes(x, weights)) {
     launch(conv2d_unaligned_windows<T>,
-           {blocks_for(pixels * conv.K, kUnalignedThreads), kUnalignedThreads}, conv, x, weights,
-           bias, y);
+           {blocks_for(pixels_of(conv) * conv.K, kUnalignedThreads), kUnalignedThreads}, conv, x,
+           weights, bias, y);
     return;
   }
-  const std::int64_t tiles = ceil_div(pixels, std::int64_t{S::M}) * ceil_div(conv.K, S::N);
-  const gemm::RowsOfC<T> rows =
-      gemm::rows_of_c<T>({.M = static_cast<int>(pixels), .N = conv.K, .K = 1}, y);
-  launch(kernel, {blocks_for(tiles, 1), S::kThreads, S::kSharedBytes},
+  const auto rows =
+      gemm::rows_of_c<T>({.M = static_cast<int>(pixels_of(conv)), .N = conv.K, .K = 1}, y);
+  launch(kernel, {blocks_for(tiles_of<S>(conv), 1), S::kThreads, S::kSharedBytes},
          tma_windows<S>(conv, x, weights), PixelRows<T>{rows, bias, conv.activation});
 }
 
