@@ -592,8 +592,9 @@ std::vector<ConvTestProblem> choice_problems() {
   list.back().size = Size::small;
   by_tma("groups of 192 filters", P{.N = 2, .C = 128, .H = 16, .W = 32, .K = 384, .groups = 2});
   by_tma("groups that are no whole tiles", P{.C = 96, .H = 5, .W = 9, .K = 128, .groups = 2});
-  by_tma("1600 pixels, 256 filters", P{.C = 8, .H = 40, .W = 40, .K = 256});
-  by_tma("1600 pixels, 128 filters", P{.C = 8, .H = 40, .W = 40, .K = 128});
+  by_tma("1024 pixels, 256 filters", P{.C = 8, .H = 32, .W = 32, .K = 256});
+  by_tma("900 pixels, 256 filters, nine steps",
+         P{.C = 8, .H = 30, .W = 30, .K = 256, .R = 3, .S = 3, .pad = one});
   by_tma("2000 pixels, 64 filters", P{.C = 8, .H = 40, .W = 50, .K = 64});
   by_tma("odd number of filters", P{.C = 8, .H = 9, .W = 17, .K = 65, .R = 2, .S = 2, .pad = one});
   by_tma("padding of 128", P{.C = 8, .H = 3, .W = 3, .K = 8, .S = 3, .pad = {0, 0, 128, 128}});

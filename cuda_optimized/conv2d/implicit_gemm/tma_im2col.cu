@@ -1,34 +1,36 @@
 /// @file tma_im2col.cu
-/// @brief conv2d on Hopper: im2col-mode TMA loads the swizzled windows; the products are those of
-/// mma.cu.
+/// @brief conv2d on Hopper: im2col-mode TMA loads the windows; the products are those of mma.cu.
 ///
 /// - Before: mma.cu
 /// - After: wgmma.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** In mma.cu, all threads compute addresses, test for padding and copy 16 bytes at a
-/// time. A tensor map in im2col mode describes x and a bounding box: the pixels at which windows
-/// begin. One instruction of one thread loads 64 channels of `M` pixels, which follow one another
+/// time. A tensor map in im2col mode describes x and a bounding box, the pixels at which windows
+/// begin. One instruction of one thread loads 64 channels of M pixels, which follow one another
 /// along w, h and n within the box, shifted by an offset, the tap:
 ///
-///     bounding box: pixels -pad to W + pad - S     load: M pixels from (w, h, n), shifted by (s,
-///     r)
-///     + - - - - - +
-///     | o o o o   |   o: where windows begin,          o-> o-> o->   64 channels each: a row of
-///     | o o o o   |      `stride` apart                o-> o-> o->   128 bytes; zeros in the
-///     padding
-///     + - - - - - +
+///     | o o o o   |   o: where windows begin,     one load:   o-> o-> o->   64 channels each, a
+///     | o o o o   |   `stride` pixels apart                   o-> o-> o->   row of 128 bytes
+///     + - - - - - +                                           zeros in the padding
 ///
-/// Tiled TMA loads the same 64 channels of the filters. Both boxes arrive with the XOR swizzle that
-/// `ldmatrix` expects, and complete a phase of the stage's mbarrier, `full`.
+/// Tiled TMA loads the same channels of the filters. Both boxes arrive with the swizzle that
+/// `ldmatrix` expects, and their bytes complete a phase of the stage's mbarrier, `full`.
 ///
-/// **Expect.** TODO
+/// **Expect.** The threads only load fragments and multiply: 80 % of the rate of `mma.sync` with
+/// long sums (B10). With 64 filters the L2 cache limits (B4, B9), with one step the stores (B5).
+/// Without split-K, B7 has too few tiles, and is slower than mma.cu. Predicted on an H200 in bf16:
+///
+///     problem    B4    B5    B6    B7    B9    B10
+///     us         26    30    24    32    210   480
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of windows, one of filters
 /// @expect lanes_per_request.shared.async 1, one thread issues a box
 /// @expect lanes.global.load 0
-/// **Costs.** TODO
-/// **Try.** TODO
+/// **Costs.** Not supported: channels in other than multiples of 8, strides over 8, windows over 128
+/// pixels outside of the image, taps over 255 apart, groups that do not fill tiles, split-K, and
+/// GPUs before sm_90. Arrays not aligned to 16 bytes have a simple kernel.
+/// **Try.** Let the second warp issue the box of filters. How many arrivals does `full` expect?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
@@ -41,37 +43,33 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 /// The sizes of a kernel: the tile of a block (pixels x filters) and of a warp, stages, and blocks
-/// an SM. The cycles of a step, of all warps of an SM, are measured on an H200.
-template <int kM, int kN, int kWarpM, int kWarpN, int kStages_, int kBlocks_, int kCycles>
+/// an SM; and cycles of an SM for a step of a tile and for its ends, measured on an H200.
+template <int kM, int kN, int kWarpM, int kWarpN, int kStages_, int kBlocks_, int kStep, int kEnds>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
-  static constexpr int kStages = kStages_, kBlocks = kBlocks_, kStepCycles = kCycles;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kStepCycles = kStep, kEndCycles = kEnds;
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
   static constexpr int kBytesA = kM * kHalfStep * 2;                ///< of a stage
   static constexpr int kStageBytes = kBytesA + kN * kHalfStep * 2;  ///< windows, then filters
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kSwizzleBytes;
 };
-using Small = Shape<64, 64, 32, 32, 3, 4, 260>;
-using Narrow = Shape<128, 64, 64, 32, 3, 3, 480>;
-using Medium = Shape<128, 128, 64, 64, 3, 2, 900>;
-using Large = Shape<128, 256, 64, 64, 3, 1, 1750>;
+using Small = Shape<64, 64, 32, 32, 3, 4, 360, 1100>;      ///< For few pixels.
+using Narrow = Shape<128, 64, 64, 32, 3, 3, 600, 2000>;    ///< For at most 64 filters.
+using Medium = Shape<128, 128, 64, 32, 3, 2, 1125, 3600>;  ///< For few steps.
+using Large = Shape<128, 256, 64, 64, 3, 1, 1900, 10000>;  ///< For many steps.
 
-/// Loads the fragments of a warp's windows, m ..., channels k ... k + 15.
+/// Loads the fragments of a warp's windows for 16 steps of k. Rows that are a multiple of 8 away
+/// are permuted alike, so fragments differ by constants alone. @param from this lane's first row
 template <int kCount, class T>
-__device__ void load_windows(const T* tile, int m, int k, std::uint32_t (&fragments)[kCount][4]) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  // The swizzle repeats every 8 rows, so fragments differ by constants alone.
-  const T* const from = tile + m * kHalfStep + gemm::swizzled_half(lane % 16, k + lane / 16 * 8);
+__device__ void load_windows(const T* from, std::uint32_t (&fragments)[kCount][4]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) ptx::ldmatrix_x4(fragments[i], from + 16 * i * kHalfStep);
 }
 
-/// Loads the fragments of a warp's filters, n ..., channels k ... k + 15.
+/// The same of a warp's filters.
 template <int kCount, class T>
-__device__ void load_filters(const T* tile, int n, int k, std::uint32_t (&fragments)[kCount][2]) {
-  const int lane = static_cast<int>(threadIdx.x % 32);
-  const T* const from =
-      tile + n * kHalfStep + gemm::swizzled_half(lane % 8 + lane / 16 * 8, k + lane / 8 % 2 * 8);
+__device__ void load_filters(const T* from, std::uint32_t (&fragments)[kCount][2]) {
 #pragma unroll
   for (int j = 0; j < kCount; j += 2) {
     std::uint32_t two[4];  // fragments j and j + 1
@@ -117,11 +115,15 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;
   const int warp_n = warp % (S::N / S::WarpN) * S::WarpN;
+  // Where this lane's rows begin. The swizzle is an exclusive or, and so is the way along a row.
+  const int a_from = gemm::swizzled_half(warp_m + lane % 16, lane / 16 * 8);
+  const int b_from =
+      S::kBytesA / 2 + gemm::swizzled_half(warp_n + lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8);
   std::uint32_t a[2][S::WarpM / 16][4], b[2][S::WarpN / 8][2];
   const auto load = [&](int k) {
     const T* const stage = reinterpret_cast<const T*>(stages + load_stage * S::kStageBytes);
-    load_windows(stage, warp_m, k, a[k / 16 % 2]);
-    load_filters(stage + S::kBytesA / 2, warp_n, k, b[k / 16 % 2]);
+    load_windows(stage + (a_from ^ k), a[k / 16 % 2]);
+    load_filters(stage + (b_from ^ k), b[k / 16 % 2]);
   };
   float sums[S::WarpM / 16][S::WarpN / 8][4] = {};
 #pragma unroll 1

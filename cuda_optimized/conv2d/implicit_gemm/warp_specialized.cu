@@ -28,9 +28,10 @@
 /// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, 64 channels
 /// @expect bytes_per_lane.y.store 4, two filters
 /// @expect lanes.global.load 0
-/// **Costs.** What TMA cannot load, the producer warp copies element by element, which is slow. Not
-/// supported: other types, NCHW, filters of over 1024 taps, the map stream_k, all but compute
-/// capability 9.0.
+/// **Costs.** Mostly one block an SM: while its consumers store, 4 bytes a lane, nothing is
+/// multiplied. With few steps a tile, the two or three blocks of wgmma.cu are faster; with few
+/// tiles (B7), split-K is. The producer warp copies slowly what TMA cannot load. Not supported:
+/// other types, NCHW, over 1024 taps, the map stream_k, all but compute capability 9.0.
 /// **Try.** Which layers of a network have fewer than 64 channels, and how much of a step do they
 /// waste?
 #include <type_traits>

@@ -17,14 +17,20 @@
 ///
 /// `wgmma` runs asynchronously. The four of a stage are committed as a group, and the warpgroup
 /// waits for the group before it: the tensor cores have work while the threads meet at the barrier
-/// and load the next stage. Accumulators stay in registers, so that tiles can be larger.
+/// and load the next stage.
 ///
-/// **Expect.** TODO
+/// **Expect.** A stage of a tile of 128 x 128 takes the tensor cores 512 cycles, and its 32 KB the
+/// L2 cache 700 to 900. Two or three blocks share an SM, so that one multiplies while another one
+/// stores. With 64 filters (B4, B9) the L2 cache limits as before. Predicted on an H200 in bf16:
+///
+///     problem    B4    B5    B6    B7    B9    B10
+///     us         24    26    16    24    170   350
+///
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect loads_per_output.shared 0, there are no fragments
 /// @expect requests_per_block.shared.async 2 * 9 = 18, as before
 /// @expect barriers_per_block 1 + 9 = 10, one a step
-/// **Costs.** TODO
+/// **Costs.** Not supported: as before, and all but compute capability 9.0.
 /// **Try.** Replace `wgmma_wait_group<1>` by `<0>`. For which problems is it slower, and why?
 #include <type_traits>
 
@@ -39,20 +45,21 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// The sizes of a kernel: the tile of a block (pixels x filters), the pixels of a warpgroup,
-/// stages, and blocks an SM. The cycles of a step, of all warps of an SM, are measured on an H200.
-template <int kM, int kN, int kGroupM, int kStages_, int kBlocks_, int kCycles>
+/// The sizes of a kernel: the tile of a block (pixels x filters), of which each warpgroup has 64
+/// pixels, stages, and blocks an SM; and cycles of an SM for a step of a tile and for its ends,
+/// measured on an H200.
+template <int kM, int kN, int kStages_, int kBlocks_, int kStep, int kEnds>
 struct Shape {
-  static constexpr int M = kM, N = kN, GroupM = kGroupM;
-  static constexpr int kStages = kStages_, kBlocks = kBlocks_, kStepCycles = kCycles;
-  static constexpr int kThreads = kM / kGroupM * 128;
+  static constexpr int M = kM, N = kN;
+  static constexpr int kStages = kStages_, kBlocks = kBlocks_;
+  static constexpr int kStepCycles = kStep, kEndCycles = kEnds;
+  static constexpr int kThreads = kM / 64 * 128;
   static constexpr int kBytesA = kM * kHalfStep * 2;                ///< of a stage
   static constexpr int kStageBytes = kBytesA + kN * kHalfStep * 2;  ///< windows, then filters
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kSwizzleBytes;
 };
-using Narrow = Shape<128, 64, 64, 4, 2, 440>;
-using Medium = Shape<128, 128, 64, 3, 2, 600>;
-using Large = Shape<128, 256, 64, 4, 1, 1050>;
+using Narrow = Shape<128, 64, 3, 3, 530, 1600>;  ///< For at most 64 filters, or few tiles.
+using Medium = Shape<128, 128, 3, 2, 710, 3100>;
 
 /// `wgmma` m64nNk16 of this type: d += a * b, where rows of both operands lie along k.
 template <int kN, class T>
@@ -97,8 +104,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   };
 
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
-  const int group_m = warp / 4 * S::GroupM;  // the first pixel of the warpgroup
-  float sums[S::GroupM / 64][S::N / 2] = {};
+  float sums[S::N / 2] = {};
 
 #pragma unroll 1
   for (int step = 0; step < S::kStages - 1; ++step) start_copies(step);
@@ -107,16 +113,12 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   for (int step = 0; step < windows.steps; ++step) {
     ptx::mbarrier_wait(&full[load_stage], parity);
     const char* const stage = stages + load_stage * S::kStageBytes;
-    const std::uint64_t a_at = ptx::wgmma_descriptor(stage + group_m * kHalfStep * 2);
+    const std::uint64_t a_at = ptx::wgmma_descriptor(stage + warp / 4 * 64 * kHalfStep * 2);
     const std::uint64_t b_at = ptx::wgmma_descriptor(stage + S::kBytesA);
     ptx::wgmma_fence();
 #pragma unroll
     for (int k = 0; k < kHalfStep; k += 16) {
-#pragma unroll
-      for (int i = 0; i < S::GroupM / 64; ++i) {
-        // Descriptors count in units of 16 bytes.
-        multiply<S::N, T>(sums[i], a_at + (i * 64 * kHalfStep + k) / 8, b_at + k / 8);
-      }
+      multiply<S::N, T>(sums, a_at + k / 8, b_at + k / 8);  // descriptors count in 16 bytes
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
@@ -130,18 +132,16 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   }
   ptx::wgmma_wait_group<0>();
 
-  // A warp has 16 of 64 pixels, and a lane has pairs of filters of two pixels, as of mma.sync.
+  // A warp has 16 pixels, and a lane has pairs of filters of two of them, as of mma.sync.
 #pragma unroll
   for (int j = 0; j < S::N / 8; j += 4) {
     const int n = tile.n0 + 8 * j;
     float2 bias[4];
     result.load_bias(n, bias);
 #pragma unroll
-    for (int row = 0; row < S::GroupM / 32; ++row) {
-      const int m = row / 2 * 64 + warp % 4 * 16 + row % 2 * 8 + lane / 4;
-      result.store(tile.m0 + group_m + m, n, bias, [&](int i) {
-        const float* const of = &sums[row / 2][4 * (j + i) + row % 2 * 2];
-        return float2{of[0], of[1]};
+    for (int half = 0; half < 2; ++half) {
+      result.store(tile.m0 + warp * 16 + half * 8 + lane / 4, n, bias, [&](int i) {
+        return float2{sums[4 * (j + i) + 2 * half], sums[4 * (j + i) + 2 * half + 1]};
       });
     }
   }
@@ -150,7 +150,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 /// Calls body(S) for the shape of the problem's tiles.
 template <class Body>
 auto with_shape(const Conv2dProblem& conv, const Body& body) {
-  return with_fastest_shape<Narrow, Medium, Large>(conv, body);
+  return with_fastest_shape<Narrow, Medium>(conv, body);
 }
 
 Declined supports(const Conv2dProblem& conv) {

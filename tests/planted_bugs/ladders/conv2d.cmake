@@ -435,8 +435,8 @@ planted_bug(sums_read_before_the_last_products
 planted_bug(second_warpgroup_begins_in_the_middle
   RUNG cuda_optimized/conv2d/implicit_gemm/wgmma
   WITH core/cuda/tensor_map.cu
-  FIND [==[stage + group_m * kHalfStep * 2);]==]
-  REPLACE [==[stage + group_m * kHalfStep);]==]
+  FIND [==[stage + warp / 4 * 64 * kHalfStep * 2);]==]
+  REPLACE [==[stage + warp / 4 * 64 * kHalfStep);]==]
   TEACHES "a descriptor holds a byte address: the rows of the second warpgroup begin 128 bytes a pixel further")
 
 planted_bug(last_filter_row_taken_for_padding
