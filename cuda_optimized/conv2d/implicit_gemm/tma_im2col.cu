@@ -27,9 +27,9 @@
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of windows, one of filters
 /// @expect lanes_per_request.shared.async 1, one thread issues a box
 /// @expect lanes.global.load 0
-/// **Costs.** Not supported: channels in other than multiples of 8, strides over 8, windows over 128
-/// pixels outside of the image, taps over 255 apart, groups that do not fill tiles, split-K, and
-/// GPUs before sm_90. Arrays not aligned to 16 bytes have a simple kernel.
+/// **Costs.** Not supported: channels in other than multiples of 8, strides over 8, windows over
+/// 128 pixels outside of the image, taps over 255 apart, groups that do not fill tiles, split-K,
+/// and GPUs before sm_90. Arrays not aligned to 16 bytes have a simple kernel.
 /// **Try.** Let the second warp issue the box of filters. How many arrivals does `full` expect?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"

@@ -179,15 +179,17 @@ std::int64_t tiles_of(const Conv2dProblem& conv) {
   return ceil_div(pixels_of(conv), std::int64_t{S::M}) * ceil_div(conv.K, S::N);
 }
 
-/// Estimated cycles of the waves of tiles of S. Infinite, if the GPU cannot hold the stages, or if
-/// a tile would have filters of two groups.
+/// Estimated cycles of the waves of tiles of S. A block alone on an SM waits for its own stages,
+/// which takes 0.4 of its time more. Infinite, if the GPU cannot hold the stages, or if a tile
+/// would have filters of two groups.
 template <class S>
 double cycles_of(const Conv2dProblem& conv) {
   if (S::kSharedBytes > max_shared_bytes() || (conv.groups > 1 && conv.K / conv.groups % S::N != 0))
     return std::numeric_limits<double>::infinity();
   const double steps = conv.R * conv.S * ceil_div(conv.C / conv.groups, kHalfStep);
-  return static_cast<double>(ceil_div(tiles_of<S>(conv), std::int64_t{multiprocessors()})) *
-         (steps * S::kStepCycles + S::kEndCycles);
+  const auto tiles =
+      static_cast<double>(ceil_div(tiles_of<S>(conv), std::int64_t{multiprocessors()}));
+  return std::max(1.4, tiles) * (steps * S::kStepCycles + S::kEndCycles);
 }
 
 /// Calls body(S) for the shape of the least estimated time; the first one takes every problem.
