@@ -86,17 +86,21 @@ convladder::Ladder convladder::conv2d_ladder() {
                                     "cuda_optimized/conv2d/implicit_gemm/cp_async",
                                     "tensor cores: mma.sync in half precision (fp16, bf16) "
                                     "on NHWC, ldmatrix loads swizzled tiles")),
+                  needs("sm_90",
+                        CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, tma_im2col,
+                                    "cuda_optimized/conv2d/implicit_gemm/mma",
+                                    "im2col-mode TMA: one instruction loads the windows of all "
+                                    "pixels of a tile, swizzled and padded")),
                   needs("sm_90a",
-                        tf32(Tf32::operands,
-                             CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, wgmma_tf32,
-                                         "cuda_optimized/conv2d/implicit_gemm/mma",
-                                         "TMA and wgmma: im2col-mode TMA loads the windows, "
-                                         "wgmma multiplies them (TF32)"))),
+                        CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, wgmma,
+                                    "cuda_optimized/conv2d/implicit_gemm/tma_im2col",
+                                    "wgmma: warpgroups multiply windows and filters in shared "
+                                    "memory asynchronously")),
                   needs("sm_90a",
                         CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, warp_specialized,
-                                    "cuda_optimized/conv2d/implicit_gemm/wgmma_tf32",
-                                    "half precision with wgmma: a stage holds twice the "
-                                    "channels (fp16, bf16)")),
+                                    "cuda_optimized/conv2d/implicit_gemm/wgmma",
+                                    "warp specialization in a persistent kernel: a producer warp "
+                                    "loads, two consumer warpgroups multiply")),
                   needs("sm_90a",
                         CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, halo_tile,
                                     "cuda_optimized/conv2d/implicit_gemm/warp_specialized",
@@ -219,6 +223,12 @@ convladder::Ladder convladder::conv2d_ladder() {
                                          "adjacent taps fill one register")),
           }),
           advanced({
+              needs("sm_90a",
+                    tf32(Tf32::operands,
+                         CUDA_ROW_IN(cuda_optimized, conv2d, implicit_gemm, wgmma_tf32,
+                                     "cuda_optimized/conv2d/implicit_gemm/warp_specialized",
+                                     "TMA and wgmma in TF32: a stage holds half of the channels, "
+                                     "and NCHW arrays are transposed first"))),
               needs(
                   "sm_90a",
                   winograd(4, tf32(Tf32::parts,

@@ -244,7 +244,7 @@ TEST_CASE("choices: one for each problem, always the same, and the suite meets s
 TEST_CASE("a CUDA rung takes problems on the architecture that it needs and none on less" *
           doctest::test_suite("all rungs")) {
   const DefaultDeviceAfterwards restored;
-  const std::set<std::string> known = {"sm_75", "sm_80", "sm_90a"};
+  const std::set<std::string> known = {"sm_75", "sm_80", "sm_90", "sm_90a"};
   for (const Ladder& ladder : ladders()) {
     const std::vector<Problem> problems = all_problems(ladder.name);
     for (const Rung& rung : ladder.rungs) {

@@ -7,7 +7,7 @@ import re
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODELS = ROOT / "cuda_on_cpu/src/device_models.cpp"
 MODEL = re.compile(r'^ *\{"(sm_\d+)", "([^"]+)", "([^"]+)", (\d+), (\d+), (\d+), (\d+), (\d+) \* kKiB, (\w+), (\d+) \* kMiB\},$', re.M)
-FEATURES = {"sm_80": "`mma` in TF32 and bf16, or 96 KiB of shared memory", "sm_90a": "`wgmma`"}
+FEATURES = {"sm_80": "`mma` in TF32 and bf16, or 96 KiB of shared memory", "sm_90": "TMA", "sm_90a": "`wgmma`"}
 
 
 def models():

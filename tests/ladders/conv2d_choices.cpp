@@ -568,6 +568,46 @@ std::vector<ConvTestProblem> choice_problems() {
     list.back().misalignment = offset;
     list.back().rungs.clear();  // all that take such numbers
   }
+  // What an im2col tensor map can describe: several tiles, channels and filters that do not fill
+  // one, and each of its limits, from inside and from outside.
+  const auto by_tma = [&](const std::string& name, const P& problem) {
+    add("im2col TMA, " + name, problem, "conv2d");
+    list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm/tma_im2col",
+                         "cuda_optimized/conv2d/implicit_gemm/wgmma"};
+  };
+  by_tma("three images, two stages a tap, filters to the middle of a tile",
+         P{.N = 3, .C = 72, .H = 7, .W = 7, .K = 136, .R = 3, .S = 3, .pad = one});
+  by_tma("strides, dilation, different padding at each side", P{.N = 2,
+                                                                .C = 16,
+                                                                .H = 13,
+                                                                .W = 11,
+                                                                .K = 70,
+                                                                .R = 3,
+                                                                .S = 2,
+                                                                .pad = {2, 1, 0, 3},
+                                                                .stride = {2, 3},
+                                                                .dilation = {1, 2}});
+  list.back().size = Size::small;
+  by_tma("two groups", P{.C = 128, .H = 5, .W = 9, .K = 128, .R = 2, .S = 2, .groups = 2});
+  list.back().size = Size::small;
+  by_tma("groups of 192 filters", P{.N = 2, .C = 128, .H = 16, .W = 32, .K = 384, .groups = 2});
+  by_tma("groups that are no whole tiles", P{.C = 96, .H = 5, .W = 9, .K = 128, .groups = 2});
+  by_tma("1024 pixels, 256 filters", P{.C = 8, .H = 32, .W = 32, .K = 256});
+  by_tma("900 pixels, 256 filters, nine steps",
+         P{.C = 8, .H = 30, .W = 30, .K = 256, .R = 3, .S = 3, .pad = one});
+  by_tma("2000 pixels, 64 filters", P{.C = 8, .H = 40, .W = 50, .K = 64});
+  by_tma("odd number of filters", P{.C = 8, .H = 9, .W = 17, .K = 65, .R = 2, .S = 2, .pad = one});
+  by_tma("padding of 128", P{.C = 8, .H = 3, .W = 3, .K = 8, .S = 3, .pad = {0, 0, 128, 128}});
+  by_tma("padding of 129", P{.C = 8, .H = 3, .W = 3, .K = 8, .S = 3, .pad = {0, 0, 129, 0}});
+  by_tma("padding of 129 below", P{.C = 8, .H = 3, .W = 3, .K = 8, .pad = {0, 129, 0, 0}});
+  by_tma("taps 255 apart",
+         P{.C = 8, .H = 2, .W = 260, .K = 8, .S = 2, .pad = {0, 0, 0, 127}, .dilation = {1, 255}});
+  by_tma("taps 256 apart",
+         P{.C = 8, .H = 2, .W = 260, .K = 8, .S = 2, .pad = {0, 0, 0, 128}, .dilation = {1, 256}});
+  by_tma("stride 8", P{.C = 8, .H = 18, .W = 9, .K = 8, .R = 2, .stride = {8, 8}});
+  by_tma("stride 9", P{.C = 8, .H = 19, .W = 9, .K = 8, .R = 2, .stride = {9, 8}});
+  by_tma("stride 9 across", P{.C = 8, .H = 9, .W = 19, .K = 8, .R = 2, .stride = {8, 9}});
+  by_tma("empty batch", P{.N = 0, .C = 8, .H = 3, .W = 9, .K = 8});
   return list;
 }
 
@@ -628,6 +668,12 @@ std::vector<ConvTestProblem> relu_problems() {
        P{.C = 1850, .H = 3, .W = 5, .K = 2, .R = 3, .S = 3, .bias = true}, Size::full, 0, true,
        true},
   };
+  list.push_back(
+      {0, "ReLU, eight channels and ten filters",
+       P{.C = 8, .H = 5, .W = 9, .K = 10, .R = 3, .S = 3, .pad = pad_all(1), .bias = true},
+       Size::full});
+  list.back().rungs = {"cuda_optimized/conv2d/implicit_gemm/tma_im2col",
+                       "cuda_optimized/conv2d/implicit_gemm/wgmma"};
   for (ConvTestProblem& entry : list) {
     entry.problem.activation = Activation::relu;
     entry.problem = validated(entry.problem);

@@ -48,8 +48,17 @@ inline std::vector<Conv2dProblem> conv_bases() {
                               .S = 2,
                               .pad = {0, 3, 1, 0},
                               .stride = {4, 3}}),
-      // More channels and filters than 64, for rungs that cut such sums.
-      validated(Conv2dProblem{.C = 66, .H = 3, .W = 3, .K = 70, .pad = {0, 1, 0, 1}}),
+      // More channels and filters than 64, for rungs that cut such sums; channels in eights, for
+      // those that TMA alone loads for.
+      validated(Conv2dProblem{.N = 2,
+                              .C = 72,
+                              .H = 4,
+                              .W = 3,
+                              .K = 70,
+                              .R = 2,
+                              .S = 1,
+                              .pad = {0, 1, 0, 1},
+                              .stride = {2, 1}}),
       // One tap and a stride: most of x is not read, and its gradient is zero.
       validated(Conv2dProblem{.C = 3, .H = 4, .W = 5, .K = 4, .stride = {2, 2}}),
   };

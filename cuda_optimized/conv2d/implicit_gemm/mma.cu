@@ -3,7 +3,7 @@
 /// GPU since Ampere.
 ///
 /// - Before: cp_async.cu
-/// - After: wgmma_tf32.cu, mma_tf32.cu
+/// - After: tma_im2col.cu, mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** The pipeline of cp_async.cu stays, and `mma.sync` does the

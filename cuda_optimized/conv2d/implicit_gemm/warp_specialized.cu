@@ -1,36 +1,39 @@
 /// @file warp_specialized.cu
-/// @brief conv2d in half precision by wgmma: a row of a stage holds 64 channels.
+/// @brief conv2d on Hopper in half precision: a producer warp loads, two consumer warpgroups
+/// multiply, and a block computes one tile after the other.
 ///
-/// - Before: wgmma_tf32.cu
-/// - After: halo_tile.cu, hopper/swap_ab.cu
+/// - Before: wgmma.cu
+/// - After: halo_tile.cu, wgmma_tf32.cu, hopper/swap_ab.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The kernel of wgmma_tf32.cu stays as it is: its stages have rows of 128 bytes, of
-/// which `wgmma` multiplies 32 at a time. They hold 64 channels now instead of 32, and 16 of them
-/// are multiplied at once instead of 8. To TMA two neighbouring channels are a *word*, which it
-/// copies unchanged, so plan, steps and boxes are those of TF32, counted in words:
+/// **The idea.** In wgmma.cu, all warps meet at a barrier in each step, and a block ends with its
+/// tile: the next block on the SM fills its stages from the start. Here the roles are separate
+/// (warp specialization), and two mbarriers for each stage connect them:
 ///
-///     TF32             c0      c1      c2      c3   ...  c31      128 bytes, 4 wgmma of 8
-///     half precision   c0  c1  c2  c3  c4  c5  c6   ...  c63      128 bytes, 4 wgmma of 16
+///     full[stage]    arrives: TMA, with the last byte      waits: the consumers, before wgmma
+///     empty[stage]   arrive: all warps of the consumers,   waits: the producer, before it loads
+///                    when wgmma has read the stage         into the stage again
 ///
-/// Operands are not rounded, and accumulators are float. Bias and ReLU are applied before the one
-/// rounding to the type of y. The input gradient uses this kernel with transposed weights.
+/// The kernel is persistent: the grid has as many blocks as the GPU holds at a time, and each
+/// computes every gridDim.x-th tile. The producer runs ahead into the next tile while the consumers
+/// store this one. Where there are too few tiles, several blocks compute parts of the sums of a
+/// tile, and a second kernel adds the parts (split-K).
 ///
-/// **Expect.** Half of TF32's steps, each of as many bytes and cycles, hence half of its time where
-/// steps dominate. With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us. With
-/// 64 (B4, B9) shared memory limits to 58 % of the peak: 25 and 150 us. Filters of 1 x 1 (B5, B8)
-/// wait for DRAM and for the stores, which nothing overlaps: 25 us.
+/// **Expect.** With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us; with 64
+/// (B4, B9) shared memory, at 58 % of the peak: 25 and 150 us. 1 x 1 filters (B5, B8) wait for
+/// memory and for the stores, of 4 bytes a lane: 25 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of pixels, one of weights
-/// @expect lanes_per_request.shared.async 1, one thread asks for a box
-/// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, twice the channels
-/// @expect bytes_per_lane.y.store 4, two numbers
+/// @expect lanes_per_request.shared.async 1, one thread issues a box
+/// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, 64 channels
+/// @expect bytes_per_lane.y.store 4, two filters
 /// @expect lanes.global.load 0
-/// **Costs.** TMA needs channels of a group in multiples of 8, and the limits of TF32; otherwise
-/// the producer warp gathers: correct, and slow. Not supported: other types, nchw, filters of over
-/// 1024 taps, the map stream_k, GPUs other than sm_90a.
-/// **Try.** Which layers of a network in half precision have fewer than 64 channels, and how much
-/// of a step do they waste?
+/// **Costs.** Mostly one block an SM: while its consumers store, 4 bytes a lane, nothing is
+/// multiplied. With few steps a tile, the two or three blocks of wgmma.cu are faster; with few
+/// tiles (B7), split-K is. The producer warp copies slowly what TMA cannot load. Not supported:
+/// other types, NCHW, over 1024 taps, the map stream_k, all but compute capability 9.0.
+/// **Try.** Which layers of a network have fewer than 64 channels, and how much of a step do they
+/// waste?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"

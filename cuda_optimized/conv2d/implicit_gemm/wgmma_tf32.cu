@@ -1,37 +1,34 @@
 /// @file wgmma_tf32.cu
-/// @brief conv2d in TF32 with Hopper's instructions: TMA finds the windows, wgmma multiplies.
+/// @brief conv2d on Hopper in TF32: the kernel of warp_specialized.cu, with 32 channels in a row of
+/// a stage, and with NCHW.
 ///
-/// - Before: mma.cu
-/// - After: warp_specialized.cu
+/// - Before: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The GEMM of \ref rung_cuda_optimized_gemm_tf32_wgmma "gemm/tf32/wgmma", with
-/// pixels as rows, filters as columns and (r, s, c) along k. In NHWC the channels of a pixel are
-/// neighbours, so 32 of them are a row of a stage. TMA's im2col mode finds the windows: it loads a
-/// box of pixels, those where windows begin, along w, then h, then n, shifted by the tap's offset.
-/// A convolution then needs no index arithmetic after the first pixel of a tile.
+/// **The idea.** A row of a stage has 128 bytes, of which `wgmma` multiplies 32 at a time. In half
+/// precision these are 64 channels, in float 32. TMA rounds the floats to TF32 on their way:
 ///
-///     first windows    -pad .. W + pad - window         one load: 128 pixels, shifted by (r, s)
-///     + - - - - - +
-///     | o o o o   |    o: where windows begin,           o->  o->  o->  o->   32 channels each,
-///     | o o o o   |       `stride` apart                 o->  o->  o->  o->   zeros in the padding
-///     + - - - - - +
+///     16 bits   c0  c1  c2  c3  c4  c5  c6   ...  c63      128 bytes, 4 wgmma of 16 channels
+///     TF32      c0      c1      c2      c3   ...  c31      128 bytes, 4 wgmma of 8 channels
+///
+/// Stages, barriers and boxes do not change, so a sum takes twice as many steps of the same bytes
+/// and cycles. TMA needs the channels innermost: NCHW arrays are transposed into the workspace.
 ///
 /// **Expect.** With 64 filters (B4, B9) an element of x in shared memory serves 64 multiply-adds,
-/// and the 128 bytes per cycle of shared memory are the limit. With 512 filters (B10) the tensor
-/// cores are: 330 to 390 TFLOP/s, 0.6 to 0.7 ms. Filters of 1 x 1 (B5, B8) wait for DRAM. B6 and B7
-/// have fewer large tiles than the GPU has SMs, so they use smaller tiles or split the sums.
+/// and the 128 bytes a cycle of shared memory are the limit; with 512 (B10) the tensor cores are:
+/// 330 to 390 TFLOP/s, 0.6 to 0.7 ms. 1 x 1 filters (B5, B8) wait for memory. B6 and B7 have fewer
+/// large tiles than the GPU has SMs: smaller tiles, or sums in parts.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of pixels, one of weights
-/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect lanes_per_request.shared.async 1, one thread issues a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 32 * 4 / 2 = 12288, 128 pixels or 64 filters
 /// @expect lanes.global.load 0
-/// **Costs.** nchw arrays are transposed first. Where TMA's fields are too small (stride over 8,
-/// padding over 128, channels of a group not a multiple of 4) the producer warp gathers: correct,
-/// and slow. Loads always have 32 channels: a depthwise convolution wastes 31. Not supported: fp32
-/// problems, filters of over 1024 taps, the map stream_k, and GPUs other than sm_90a.
-/// **Try.** Let the taps change fastest along k, and the channels slowest. How many bytes come from
-/// L2 then, and is it faster?
+/// **Costs.** What TMA cannot load (stride over 8, padding over 128, channels of a group that are
+/// no multiple of 4), the producer warp copies element by element, which is slow. A step always has
+/// 32 channels: a depthwise convolution wastes 31. Not supported: fp32 problems, filters of over
+/// 1024 taps, the map stream_k, all but compute capability 9.0.
+/// **Try.** Let the taps be the inner loop along k and the channels the outer one. Are there more
+/// or fewer bytes from the L2 cache, and is it faster?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"

@@ -408,6 +408,35 @@ planted_bug(relu_of_each_split
   REPLACE [==[]==]
   TEACHES "relu(a) + relu(b) is not relu(a + b): only the whole sum is activated")
 
+planted_bug(bounding_box_one_pixel_short
+  RUNG cuda_optimized/conv2d/implicit_gemm/tma_im2col
+  FILE cuda_optimized/conv2d/shared/implicit_gemm/tma_windows.cuh
+  WITH core/cuda/tensor_map.cu
+  FIND [==[upper(std::int64_t{outputs - 1} * stride + 1 - pad - size)]==]
+  REPLACE [==[upper(std::int64_t{outputs - 1} * stride - pad - size)]==]
+  TEACHES "an im2col bounding box ends one pixel beyond the one at which the last window begins: otherwise each row is a window short")
+
+planted_bug(taps_counted_without_dilation
+  RUNG cuda_optimized/conv2d/implicit_gemm/tma_im2col
+  WITH core/cuda/tensor_map.cu
+  FIND [==[static_cast<unsigned short>(next.s * conv.dilation.w)]==]
+  REPLACE [==[static_cast<unsigned short>(next.s)]==]
+  TEACHES "the offsets of an im2col load count pixels of x, not taps")
+
+planted_bug(sums_read_before_the_last_products
+  RUNG cuda_optimized/conv2d/implicit_gemm/wgmma
+  WITH core/cuda/tensor_map.cu
+  FIND [==[ptx::wgmma_wait_group<0>();]==]
+  REPLACE [==[]==]
+  TEACHES "wgmma is asynchronous: its accumulators may be read after a wait for all groups only")
+
+planted_bug(second_warpgroup_begins_in_the_middle
+  RUNG cuda_optimized/conv2d/implicit_gemm/wgmma
+  WITH core/cuda/tensor_map.cu
+  FIND [==[stage + warp / 4 * 64 * kHalfStep * 2);]==]
+  REPLACE [==[stage + warp / 4 * 64 * kHalfStep);]==]
+  TEACHES "a descriptor holds a byte address: the rows of the second warpgroup begin 128 bytes a pixel further")
+
 planted_bug(last_filter_row_taken_for_padding
   RUNG cuda_optimized/conv2d/implicit_gemm/mma_tf32
   FILE cuda_optimized/conv2d/shared/implicit_gemm/gathered_gemm.cuh
