@@ -33,17 +33,15 @@
 /// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
 /// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/gemm/shared/wgmma_tile.cuh"
-#include "cuda_optimized/sparse_conv/shared/gathered_copies.cuh"
-#include "cuda_optimized/sparse_conv/shared/gathered_stores.cuh"
-#include "cuda_optimized/sparse_conv/shared/gathered_taps.cuh"
-#include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -80,11 +78,11 @@ struct WgmmaShape {
   static constexpr int kBytesA = M * kRowBytes;     ///< Of a stage's rows [M][kDepth].
   static constexpr int kBytesB = N * kRowBytes;     ///< Of its weights [N][kDepth].
   static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, and behind them weights.
-  static_assert(kBytesA % gemm::kAtom == 0 && kBytesB % gemm::kAtom == 0);
-  /// Shared memory of a block: stages, which begin at a multiple of kAtom, indices, and the list of
-  /// taps.
+  static_assert(kBytesA % kSwizzleAtom == 0 && kBytesB % kSwizzleAtom == 0);
+  /// Shared memory of a block: stages, which begin at a multiple of kSwizzleAtom, indices, and the
+  /// list of taps.
   static std::size_t shared_bytes(int taps) {
-    return gemm::kAtom + kStages * kStageBytes + sizeof(std::int32_t) * kIndexStages * kTaps * M +
+    return kSwizzleAtom + kStages * kStageBytes + sizeof(std::int32_t) * kIndexStages * kTaps * M +
            TapList<WgmmaShape>::bytes(taps);
   }
 };
@@ -118,7 +116,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_wgmma(GatheredRows<typename Shape::Number> conv,
                                     FastDivision by_chunks, unsigned tiles_n) {
   char* stages = dynamic_shared<char>();
-  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
   const auto indices_at = [=](int place) { return indices + place * Shape::kTaps * Shape::M; };
   const auto stage_at = [=](int place) { return stages + place * Shape::kStageBytes; };
@@ -207,7 +205,7 @@ std::int64_t weights_of(const SparseConvProblem& conv) {
 Declined supports(const SparseConvProblem& conv) {
   if (const Declined why = declined_by_precision(conv)) return why;
   if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
-  return gemm::why_no_wgmma();
+  return why_not("sm_90a");
 }
 
 /// The workspace, front to back.

@@ -43,7 +43,7 @@
 #include "core/text.hpp"
 #include "cuda_optimized/sparse_dgrad/shared/mma_rows.cuh"
 #include "cuda_optimized/sparse_dgrad/shared/tile_taps.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/mma_number.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
@@ -175,6 +175,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       const unsigned taps =
           shared.taps.find(gradient.table, gradient.mask, words, word, ~0u, gradient.rows);
       const unsigned mine = shared.taps.groups[group];
+      // Without the pipeline:
+      //
+      //     for the taps k of the word, for chunks of channels:
+      //       a[m] = dy[table[k][row m]][chunk], or 0;   b[n] = W_k[ci0 + n][chunk];
+      //       __syncthreads() for 32 bytes along co:  fragments of a and b, mma.sync into the sums
       TapCopies<T, S, kAligned> copies(gradient, shared, word, taps, ci0);
       for (int stage = 0; stage < S::kStages - 1; ++stage) copies.ask_for_next();
       int stage = 0;

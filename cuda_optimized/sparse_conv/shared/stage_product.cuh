@@ -3,9 +3,7 @@
 /// implicit_gemm_warp_specialized.cu explains them.
 #pragma once
 
-#include "cuda_optimized/sparse_conv/shared/exchanged_pieces.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_rows.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_taps.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_ring.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {
 

@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "core/half.hpp"
-#include "cuda_optimized/sparse_conv/shared/permuted_pieces.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 

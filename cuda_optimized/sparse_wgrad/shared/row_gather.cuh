@@ -1,12 +1,78 @@
 /// @file row_gather.cuh
-/// @brief The rows of a part's pairs, copied to shared memory step by step: one factor of the outer
-/// products; split_k_atomics.cu explains it.
+/// @brief Rows of pairs gathered into shared memory step by step, as one operand of the outer
+/// products, and the mma instruction of each number type. split_k_atomics.cu and split_k_mma.cu
+/// have the loops.
 #pragma once
 
+#include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
 #include "core/rulebook_problem.hpp"
-#include "cuda_optimized/sparse_wgrad/shared/mma_number.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
+
+/// d += a * b for a [16][kSteps], b [kSteps][8]; floats are rounded to TF32 before.
+template <class T>
+struct MmaNumber;
+
+/// Floats; mma.sync takes 10 bits of their fraction.
+template <>
+struct MmaNumber<float> {
+  static constexpr int kSteps = 8;  ///< along k, of an instruction
+  /// Rounds to nearest; mma.sync by itself would truncate.
+  template <int kCount>
+  __device__ static void round(std::uint32_t (&fragment)[kCount]) {
+#pragma unroll
+    for (int e = 0; e < kCount; ++e) fragment[e] = ptx::to_tf32(__uint_as_float(fragment[e]));
+  }
+  /// The product.
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4],
+                                  const std::uint32_t (&b)[2]) {
+    ptx::mma_m16n8k8_tf32(d, a, b);
+  }
+};
+
+/// float16.
+template <>
+struct MmaNumber<Half> {
+  static constexpr int kSteps = 16;  ///< along k, of an instruction
+  /// Nothing to do.
+  template <int kCount>
+  __device__ static void round(std::uint32_t (&)[kCount]) {}
+  /// The product.
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4],
+                                  const std::uint32_t (&b)[2]) {
+    ptx::mma_m16n8k16_f16(d, a, b);
+  }
+};
+
+/// bfloat16.
+template <>
+struct MmaNumber<BFloat16> {
+  static constexpr int kSteps = 16;  ///< along k, of an instruction
+  /// Nothing to do.
+  template <int kCount>
+  __device__ static void round(std::uint32_t (&)[kCount]) {}
+  /// The product.
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4],
+                                  const std::uint32_t (&b)[2]) {
+    ptx::mma_m16n8k16_bf16(d, a, b);
+  }
+};
+
+/// Copies 16 bytes of a row to shared memory, of which the first `count` numbers exist; zeros for
+/// the others.
+/// @tparam kAligned all of them exist, or none, and `from` is a multiple of 16 bytes: then the copy
+/// is asynchronous. Otherwise it is there at once, and passes through registers.
+template <class T, bool kAligned>
+__device__ inline void copy_piece(T* to, const T* from, int count) {
+  if constexpr (kAligned) {
+    ptx::cp_async<16>(to, from, count > 0 ? 16 : 0);
+  } else {
+    constexpr int kNumbers = 16 / static_cast<int>(sizeof(T));
+#pragma unroll
+    for (int i = 0; i < kNumbers; ++i) to[i] = i < count ? from[i] : T{};
+  }
+}
 
 /// Copies the rows of pairs, a step of them at a time, into the tiles of a stage: [pair][channel].
 /// @tparam Layout of a tile: the type Number, kPairs and kChannels, and where pair i's channel c
@@ -64,6 +130,17 @@ class RowGather {
   const std::int32_t* pair_;  // the next step's first one, if there is a next step
   int left_;                  // pairs from there on; 0 or less past the end
   int rows_[kRows];
+};
+
+constexpr int kStepPairs = 16;  ///< Pairs whose rows are in shared memory at a time, in each stage.
+
+/// A tile of kStepPairs rows, as they lie.
+template <int kTileChannels>
+struct PlainRows {
+  using Number = float;                                                 ///< See RowGather.
+  static constexpr int kPairs = kStepPairs, kChannels = kTileChannels;  ///< See RowGather.
+  /// Where channel c of pair i is.
+  HOST_DEVICE static int at(int i, int c) { return i * kChannels + c; }
 };
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad
