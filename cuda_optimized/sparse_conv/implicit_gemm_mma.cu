@@ -66,7 +66,7 @@ constexpr TileSizes kSmall = {.rows = 32, .channels = 32, .blocks = 8, .row_byte
 template <class T, int kTaps>
 constexpr TileSizes kNarrow = {
     .rows = 128, .channels = 32, .blocks = 4, .row_bytes = 32 * int{sizeof(T)}, .taps = kTaps};
-/// Up to 64: cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
+/// Up to 64: cvt needs many registers for floats; with 16-bit types, more warps hide more latency.
 template <class T>
 constexpr TileSizes kMiddle = {.rows = 128, .channels = 64, .blocks = 2};
 template <>
@@ -102,7 +102,7 @@ struct MmaShape {
   }
 };
 
-/// Asks for a step's part of the weights from channel n0 on; zeros past the last channels.
+/// Starts the copies of a step's weights from channel n0 on; zeros past the last channels.
 /// @param stage shared memory [Shape::kDepth], rows of Shape::kWeightBytes
 template <class Shape>
 __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv,
@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int left_at = warp_row * Shape::kRowBytes + Sums::template first_left<Shape::kRowBytes>();
   const int right_at = Sums::template first_right<Shape::kWeightBytes>(warp_channel);
 
-  // Asks for a step's rows and weights, and for the indices of a later one.
+  // Starts the copies of a step's rows and weights, and of the indices of a later one.
   const auto ask_for_step = [&](int step, int place, int known, int asked) {
     if (step < list.steps()) {
       ask_for_rows(conv, list, step, indices_at(known), stage_at(place));

@@ -6,7 +6,7 @@
 ///
 /// **The idea.** The tiles, lists of taps and rings are those of implicit_gemm_mma.cu. But where a
 /// warp there needs 4 ldmatrix and 8 mma.sync for each 32 bytes of depth, here one instruction of
-/// four warps is enough: `wgmma` reads both factors from shared memory by itself.
+/// four warps is enough: `wgmma` reads both operands from shared memory by itself.
 ///
 ///     cp.async, row by row            stage                 two warpgroups
 ///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
@@ -17,7 +17,7 @@
 /// makes what threads have written visible to wgmma. Products run while the threads ask for the
 /// rows of a later step.
 ///
-/// Both factors must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
+/// Both operands must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
 /// workspace first. And wgmma truncates float32 to TF32, so another kernel first rounds all
 /// features into the workspace. Both count.
 ///
@@ -87,7 +87,7 @@ struct WgmmaShape {
   }
 };
 
-/// Asks for a step's part of the weights of channels n0 and up; zeros past the last channels.
+/// Starts the copies of a step's weights of channels n0 and up; zeros past the last channels.
 /// @param stage shared memory [Shape::N], rows of Shape::kRowBytes
 template <class Shape>
 __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv,
@@ -130,7 +130,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int group = static_cast<int>(threadIdx.x) / 128, warp = static_cast<int>(threadIdx.x) / 32;
   WarpgroupSums<typename Shape::Number, Shape::N> sums;
 
-  // Asks for a step's rows and weights, and for the indices of a later one.
+  // Starts the copies of a step's rows and weights, and of the indices of a later one.
   const auto ask_for_step = [&](int step, int place, int known, int asked) {
     if (step < list.steps()) {
       ask_for_rows(conv, list, step, indices_at(known), stage_at(place));

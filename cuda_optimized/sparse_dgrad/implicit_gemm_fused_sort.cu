@@ -7,7 +7,7 @@
 /// cuda_optimized/sparse_conv/shared/segment_order.cuh
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The forward pass' own (sparse_conv/implicit_gemm_producers_sorted.cu): segments of
+/// **The idea.** The forward pass' own (sparse_conv/implicit_gemm_fused_sort.cu): segments of
 /// 2048 rows are sorted by their masks, each by a block, while other blocks put the weights in
 /// place. Here it spares more. A step of training that reads sorted tables has an order of its own
 /// for each direction of a strided layer, and the inverse rulebook is used once:
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that asks for
+      // Each producer arrives when its copies have landed, and once more the one that copies
       // weights.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);

@@ -109,7 +109,7 @@ __device__ void load_fragments(const T* tile, int i0, int c0,
   }
 }
 
-/// What a block needs to know.
+/// The parameters of the kernel.
 template <class T>
 struct Product {
   int Cin, Cout, tiles_out;

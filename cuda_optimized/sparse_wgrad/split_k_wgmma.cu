@@ -44,7 +44,7 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
 
-/// What a block needs to know.
+/// The parameters of the kernel.
 template <class T>
 struct Product {
   int Cin, Cout, tiles_out;
@@ -97,7 +97,7 @@ __device__ PairSteps turns_of(const Product<T>& product, const PairPart& part) {
 template <class T, class S, bool kAligned>
 __device__ void produce(const Product<T>& product, const BlockWork& work, PairSteps pairs,
                         int steps, Ring<S>& ring, char* stages) {
-  const bool second = producer() >= kProducers / 2;  // brings dy
+  const bool second = producer() >= kProducers / 2;  // copies dy
   StagedRows<S, kAligned> rows(second ? product.dy : product.features,
                                second ? product.Cout : product.Cin, second ? work.co0 : work.ci0,
                                product.pairs, pairs);
@@ -110,7 +110,7 @@ __device__ void produce(const Product<T>& product, const BlockWork& work, PairSt
 #pragma unroll
     for (int i = 1; i < S::kAhead; ++i) ahead[i - 1] = ahead[i];
     rows.load(ahead[S::kAhead - 1]);
-    // Until the consumers have read what the stage held a round ago; at once in round 0.
+    // Until the consumers have released the stage; in the first pass through the ring at once.
     ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
     rows.copy(now, stages + place.stage * S::kStageBytes);
     if constexpr (kAligned) {

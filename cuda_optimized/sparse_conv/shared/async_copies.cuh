@@ -81,7 +81,7 @@ class ListedTaps {
     }
     __syncthreads();  // all masks are there before warp 0 reads them
     if (warp_ == 0) list_taps();
-    __syncthreads();  // the list is there before anybody asks for its length
+    __syncthreads();  // the list is there before its length is read
     count_ = static_cast<int>(Shape::list(words_)[32 * words_]);
   }
 
@@ -191,7 +191,7 @@ class AsyncCopies {
         reinterpret_cast<const char*>(conv_.features + (inside ? first + s : 0));
     const std::uint64_t pitch = static_cast<unsigned>(conv_.Cin) * 4;
     float* const to = Shape::rows_at(copied_.stage);
-    // First all loads, then all copies: in turns, each copy would wait for its load.
+    // All loads first, then all copies: alternating, each copy would wait for its load.
     std::int32_t met[Shape::kWarpRows / kAtOnce];
 #pragma unroll
     for (int i = 0; i < Shape::kWarpRows; i += kAtOnce) {

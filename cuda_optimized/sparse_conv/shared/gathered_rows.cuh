@@ -124,7 +124,7 @@ struct WarpgroupSums {
   float of[kN / 2] = {};               ///< This thread's.
   static constexpr int kTogether = 2;  ///< Neighbours in a row.
 
-  /// Adds the products of 32 bytes along k; the factors are given by their descriptors.
+  /// Adds the products of 32 bytes along k; the operands are passed as descriptors.
   __device__ void add(std::uint64_t left, std::uint64_t right) {
     if constexpr (std::is_same_v<T, float>) {
       ptx::wgmma_m64k8_tf32<kN>(of, left, right, true);

@@ -120,7 +120,8 @@ class TapList {
   int listed_ = 0, steps_ = 0;
 };
 
-/// Asks for the rows of `from` that the tile's rows meet at a step's taps.
+/// Starts the copies of the indices of the rows of `from` that the tile's rows meet at a step's
+/// taps.
 /// @param to shared memory [Shape::kTaps][Shape::M]
 template <class Shape>
 __device__ void ask_for_indices(const GatheredRows<typename Shape::Number>& conv,
@@ -140,8 +141,8 @@ __device__ void ask_for_indices(const GatheredRows<typename Shape::Number>& conv
   }
 }
 
-/// Asks for a step's part of the rows; zeros for rows that meet nothing, and past the last channel.
-/// @param indices as ask_for_indices() has brought them
+/// Starts the copies of a step's rows; zeros for rows that meet nothing, and past the last channel.
+/// @param indices as ask_for_indices() has copied them
 /// @param stage shared memory [Shape::M], rows of Shape::kRowBytes
 template <class Shape>
 __device__ void ask_for_rows(const GatheredRows<typename Shape::Number>& conv,

@@ -40,7 +40,7 @@ inline ImplicitGemm implicit_gemm_of(const SparseConvProblem& conv,
           .activation = conv.activation};
 }
 
-/// What the sums of 4 neighbours, channels co to co + 3 of a row, become in y.
+/// Stores 4 neighbouring accumulators, channels co to co + 3 of a row, to y.
 /// @tparam kAligned y begins at a multiple of 16 bytes, and Cout is a multiple of 4
 template <bool kAligned>
 __device__ inline void store_sums(const ImplicitGemm& conv, std::int64_t row, int co, float4 four) {

@@ -15,7 +15,7 @@ template <int kThreads, int kKeys>
 struct SortedMasks {
   static constexpr unsigned kRows = kKeys * kThreads;  ///< That are sorted together: a power of 2.
   static constexpr unsigned kNone = ~0u;               ///< The key of no row: the last one.
-  unsigned exchanged[2][kRows];  ///< Keys on their way between warps, by turns.
+  unsigned exchanged[2][kRows];  ///< Keys that pass between warps; the two alternate.
 
   /// The key of a row.
   /// @param mask of its first 32 taps, of `taps` in all @param place where it stands, < kRows
@@ -40,7 +40,7 @@ struct SortedMasks {
         if (between_warps) {
 #pragma unroll
           for (int j = 0; j < kKeys; ++j) exchanged[turn][thread + j * kThreads] = key[j];
-          // Separates these stores from the loads below. Those of the turn before are done: the
+          // Separates these stores from the loads below. Those of the step before are done: the
           // next stores there come after the next barrier.
           __syncthreads();
         }

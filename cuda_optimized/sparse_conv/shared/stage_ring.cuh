@@ -156,7 +156,7 @@ __device__ std::int32_t own_row(const Pass<typename Shape::Number>& pass, int ti
   return at < pass.conv.rows ? pass.conv.order[at] : -1;
 }
 
-/// Asks for this warp's rows of a tap: channels `s0` and up.
+/// Starts the copies of this warp's rows of a tap: channels `s0` and up.
 /// @param index of the row that this lane owns
 template <class Shape>
 __device__ void ask_for_rows(const Pass<typename Shape::Number>& pass, std::int32_t index, int s0,

@@ -80,7 +80,7 @@ using Shapes = std::tuple<
     StageShape<T, StageSizes{.tap_bytes = 128, .taps = 1, .channels = 64}>,
     StageShape<T, StageSizes{.tap_bytes = 128, .taps = 1, .channels = 128, .blocks = 2}>>;
 
-/// Calls body(shape) with the first shape that has all channels, or the last. But where that has
+/// Calls body(shape) with the first shape that has all channels, or the last. Where that has
 /// few tiles, with the one of 64 channels, which has twice as many.
 template <class T, class Body>
 void with_shape(std::int64_t rows, int summed, int channels, const Body& body) {
@@ -210,7 +210,7 @@ struct Preparation {
   int pitch;                ///< of a row of `copy`, in numbers; whole pieces
   std::int64_t pieces;      ///< of `copy`; 0: there is none
   bool by_pieces;           ///< whether `rows` consist of pieces, as well
-  T* copy;                  ///< [...][pitch]: rows as factors, zeros behind the last channel
+  T* copy;                  ///< [...][pitch]: rows as operands, zeros behind the last channel
   unsigned* handed_out;     ///< zeroed
 
   /// Of the blocks of weights.
@@ -274,7 +274,7 @@ __device__ void store_piece(T* to, std::int64_t i, const T (&numbers)[kCount]) {
   reinterpret_cast<uint4*>(to)[i] = whole;
 }
 
-/// Copies the rows as factors, if they need it. Any one-dimensional grid.
+/// Copies the rows as operands, if they need it. Any one-dimensional grid.
 template <class Shape>
 __device__ void copy_rows(const Preparation<typename Shape::Number>& p) {
   using T = typename Shape::Number;

@@ -1,5 +1,5 @@
 /// @file warp_accumulators.cuh
-/// @brief The sums of a warp's tile, as mma.sync spreads them, and where it looks for its factors.
+/// @brief The sums of a warp's tile, as mma.sync spreads them, and where it looks for its operands.
 #pragma once
 
 #include <type_traits>

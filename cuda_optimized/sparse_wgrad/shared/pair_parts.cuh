@@ -51,7 +51,7 @@ inline PairParts cut_pairs(const SparseConvProblem& conv, std::int64_t wanted, i
   return parts;
 }
 
-/// Which tile the channels of a problem ask for: the smallest that holds Cin and Cout, or the
+/// Which tile suits the channels of a problem: the smallest that holds Cin and Cout, or the
 /// largest.
 inline int tile_channels(const SparseConvProblem& conv) {
   const int widest = std::max(conv.Cin, conv.Cout);
@@ -79,7 +79,7 @@ __device__ inline int parts_of(const PairParts& parts, const Stretch& stretch) {
   return ceil_div(stretch.count, parts.part_pairs);
 }
 
-/// For a rung's choice. @param shortest, longest as cut_pairs() was told
+/// For a rung's choice. @param shortest, longest as passed to cut_pairs()
 inline std::string in_words(const PairParts& parts, int shortest, int longest) {
   return text(parts.part_pairs <= shortest  ? "shortest parts, "
               : parts.part_pairs >= longest ? "longest parts, "
@@ -93,7 +93,7 @@ struct PairPart {
   int first, count;  ///< pairs
 };
 
-/// Finds part `index` of a slab. Each lane asks for a tap, and a running sum over the warp tells
+/// Finds part `index` of a slab. Each lane looks at a tap, and a prefix sum over the warp tells
 /// whose parts they are. All lanes of a warp take part.
 /// @returns whether there is such a part
 __device__ inline bool part_at(const PairParts& parts, const std::int32_t* offsets, int slab,
@@ -131,7 +131,7 @@ struct BlockWork {
   int ci0, co0;   ///< the tile's first channels
 };
 
-/// The work of this block, all of whose threads ask. Grid (parts of a slab, tiles of channels,
+/// The work of this block, all of whose threads call it. Grid (parts of a slab, tiles of channels,
 /// slabs): the same pairs' tiles follow one another at a distance, slabs one after the other.
 /// @param tiles_out tiles of Cout
 /// @returns whether there is any

@@ -37,10 +37,10 @@ struct PairStages {
   static constexpr int kColumns = kTile < 64 ? kTile : 64;             ///< Channels of a piece.
   static constexpr int kRowBytes = kColumns * 2;                       ///< Of a row of it.
   static constexpr int kPieceBytes = kPairs * kRowBytes;               ///< Of a piece.
-  static constexpr int kFactorBytes = kTile / kColumns * kPieceBytes;  ///< Of one factor.
+  static constexpr int kFactorBytes = kTile / kColumns * kPieceBytes;  ///< Of one operand.
   static constexpr int kStageBytes = 2 * kFactorBytes;                 ///< Of both.
   static constexpr int kRowTiles = ceil_div(kTile, 64);  ///< Products of wgmma, one below another.
-  static constexpr int kWarpPairs = kPairs / 2;          ///< Whose rows a producer warp brings.
+  static constexpr int kWarpPairs = kPairs / 2;          ///< Whose rows a producer warp copies.
   static constexpr int kNumbers = ceil_div(kWarpPairs, 32);  ///< Of rows, that a lane looks up.
   static constexpr int kAhead = 2;                           ///< Steps that it looks up ahead.
   /// Dynamic shared memory of a block.
@@ -77,7 +77,7 @@ struct PairSteps {
       distance;  ///< pairs from a step to the next
 };
 
-/// A producer warp's half of the rows of one factor: warps 0 and 1 bring features, 2 and 3 dy.
+/// A producer warp's half of the rows of one operand: warps 0 and 1 copy features, 2 and 3 dy.
 /// @tparam kAligned rows can be copied in pieces of 16 bytes
 template <class Shape, bool kAligned>
 class StagedRows {
@@ -90,13 +90,13 @@ class StagedRows {
       : from_(from + c0), channels_(static_cast<unsigned>(channels)), count_(channels - c0),
         pair_(pairs + std::int64_t{steps.first} * kPairColumns + 1 + factor()), steps_(steps) {}
 
-  /// The numbers of rows that this lane asks for.
+  /// The indices of rows that this lane copies.
   struct Numbers {
     int of[Shape::kNumbers];  ///< -1: none
   };
 
-  /// Asks for the numbers of the next step's rows: long before they are needed, because the rows
-  /// can only be asked for when the numbers are there.
+  /// Loads the indices of the next step's rows, long before they are needed: a row
+  /// can be copied only when its index is there.
   __device__ void load(Numbers& numbers) {
 #pragma unroll
     for (int j = 0; j < Shape::kNumbers; ++j) {
@@ -108,7 +108,7 @@ class StagedRows {
     if (steps_.left > 0) pair_ += std::int64_t{steps_.distance} * kPairColumns;
   }
 
-  /// Asks for the rows; zeros past the end.
+  /// Copies the rows; zeros past the end.
   __device__ void copy(const Numbers& numbers, char* stage) const {
     constexpr int kCopies = Shape::kTile / 8, kAtOnce = 32 / kCopies;  // of a row; rows of a copy
     constexpr int kPieces = Shape::kColumns / 8;

@@ -91,8 +91,8 @@ class RowGather {
       : from_(from), channels_(channels), c_(c0 + channel()),
         pair_(pairs + std::int64_t{first} * kPairColumns + column), left_(count) {}
 
-  /// Asks for the numbers of the next step's rows: long before they are needed, because the rows
-  /// can only be asked for when the numbers are there.
+  /// Loads the indices of the next step's rows, long before they are needed: a row
+  /// can be copied only when its index is there.
   __device__ void load_rows() {
 #pragma unroll
     for (int j = 0; j < kRows; ++j) {
@@ -103,7 +103,7 @@ class RowGather {
     if (left_ > 0) pair_ += Layout::kPairs * kPairColumns;
   }
 
-  /// Asks for the rows whose numbers were asked for before; zeros past the part's end.
+  /// Copies the rows whose indices were loaded before; zeros past the part's end.
   __device__ void copy_rows(Number* tile) const {
     const int count = channels_ - c_;
 #pragma unroll
