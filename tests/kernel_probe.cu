@@ -5,6 +5,7 @@
 #include "core/cuda/device_array.hpp"
 #include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/sum_parts.cuh"
 #include "tests/kernel_probe.hpp"
 
 namespace convladder::BACKEND::kernel_probe {

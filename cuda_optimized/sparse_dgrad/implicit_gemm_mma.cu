@@ -43,7 +43,7 @@
 #include "core/text.hpp"
 #include "cuda_optimized/sparse_dgrad/shared/mma_rows.cuh"
 #include "cuda_optimized/sparse_dgrad/shared/tile_taps.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {

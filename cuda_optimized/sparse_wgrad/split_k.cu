@@ -3,7 +3,7 @@
 ///
 /// - Before: split_k_atomics.cu
 /// - After: split_k_mma.cu
-/// - How pairs are cut, and the kernel that adds the parts: shared/pair_parts.cuh
+/// - How pairs are cut: shared/pair_parts.cuh; the kernel that adds them: shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** No block adds to what another block has written. Each part has its own place in a
@@ -37,7 +37,7 @@
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/sum_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
@@ -102,9 +102,9 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
 
   float* const to = parts + std::int64_t{work.slot} * product.Cin * product.Cout;
   tile.for_each_four(sums, [&](int m, int n, float4 four) {
-    const int ci = work.ci0 + m, co = work.co0 + n;
+    const std::int64_t ci = work.ci0 + m, co = work.co0 + n;
     if (ci >= product.Cin || co >= product.Cout) return;
-    float* const at = to + std::int64_t{ci} * product.Cout + co;
+    float* const at = to + ci * product.Cout + co;
     if constexpr (kAligned) {
       *reinterpret_cast<float4*>(at) = four;
     } else {

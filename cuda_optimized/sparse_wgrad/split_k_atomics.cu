@@ -3,7 +3,7 @@
 ///
 /// - Before: output_stationary.cu
 /// - After: split_k.cu
-/// - How pairs are cut: shared/pair_parts.cuh; the gather: shared/row_gather.cuh
+/// - How pairs are cut and gathered: shared/pair_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** All pairs cost the same, whatever their tap. The pairs of each tap are cut into
@@ -35,7 +35,6 @@
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {

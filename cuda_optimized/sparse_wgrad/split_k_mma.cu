@@ -3,8 +3,8 @@
 ///
 /// - Before: split_k.cu
 /// - After: split_k_wgmma.cu
-/// - How pairs are cut, and the kernel that adds the parts: shared/pair_parts.cuh; the gather:
-///   shared/row_gather.cuh
+/// - How pairs are cut and gathered: shared/pair_parts.cuh; the kernel that adds the parts:
+///   shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** mma.sync reads both operands with k contiguous. Here k counts pairs, and a
@@ -37,7 +37,7 @@
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/sum_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {

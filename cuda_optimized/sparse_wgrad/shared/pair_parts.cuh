@@ -1,12 +1,15 @@
 /// @file pair_parts.cuh
 /// @brief Split-K over the pairs of all taps: how they are cut into parts, how a block finds its
-/// part and its tile of channels, and the kernel that adds the parts in a fixed order.
-/// split_k_atomics.cu explains the parts, split_k.cu the second launch.
+/// part and its tile of channels, how the rows of its pairs are gathered into shared memory step by
+/// step, and the mma instruction of each number type. split_k_atomics.cu explains the parts.
 #pragma once
 
 #include <algorithm>
 
 #include "core/cuda/launch.hpp"
+#include "core/cuda/ptx.hpp"
+#include "core/half.hpp"
+#include "core/rulebook_problem.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 
@@ -155,87 +158,137 @@ struct PairProduct {
   const std::int32_t *pairs, *offsets;  ///< [P][3], [KV + 1]
 };
 
-namespace pair_parts {
+/// d += a * b for a [16][kSteps], b [kSteps][8]; floats are rounded to TF32 before.
+template <class T>
+struct MmaNumber;
 
-inline constexpr int kWidth = 32;     ///< Elements of dw that a block adds up at a time,
-inline constexpr int kMaxGroups = 8;  ///< and threads for each of them, at most.
-
-/// dw[k][i] = the sums of tap k's parts, for block y = k. Thread (column, group) adds every
-/// groups-th part of each slab, slab by slab; then the groups are added in their order. Grid (any,
-/// any), block (kWidth, groups).
-/// @param sums [slabs][most_parts][floats]
-/// @param dw [KV][floats]
-static __global__ void sparse_wgrad_sum_pair_parts(PairParts parts, const std::int32_t* offsets,
-                                                   const float* sums, std::int64_t floats,
-                                                   float* dw) {
-  __shared__ int first[kMaxSlabs];  // which part of its slab is this tap's first one
-  __shared__ int count[kMaxSlabs];  // and how many it has there
-  __shared__ float of_group[kMaxGroups][kWidth];
-  const int column = static_cast<int>(threadIdx.x), group = static_cast<int>(threadIdx.y);
-  const int groups = static_cast<int>(blockDim.y);
-  for (int k = static_cast<int>(blockIdx.y); k < parts.KV; k += static_cast<int>(gridDim.y)) {
-    __syncthreads();  // the last tap's numbers are used up
-    for (int slab = group; slab < parts.slabs(); slab += groups) {
-      int before = 0;
-      for (int other = column; other < k; other += 32) {
-        before += parts_of(parts, stretch_of(parts, offsets, slab, other));
-      }
+/// Floats; mma.sync takes 10 bits of their fraction.
+template <>
+struct MmaNumber<float> {
+  static constexpr int kSteps = 8;  ///< along k, of an instruction
+  /// Rounds to nearest; mma.sync by itself would truncate.
+  template <int kCount>
+  __device__ static void round(std::uint32_t (&fragment)[kCount]) {
 #pragma unroll
-      for (int distance = 16; distance > 0; distance /= 2) {
-        before += __shfl_xor_sync(0xFFFFFFFF, before, distance);
-      }
-      if (column == 0) {
-        first[slab] = before;
-        count[slab] = parts_of(parts, stretch_of(parts, offsets, slab, k));
-      }
-    }
-    __syncthreads();  // the numbers are complete before they are used
+    for (int e = 0; e < kCount; ++e) fragment[e] = ptx::to_tf32(__uint_as_float(fragment[e]));
+  }
+  /// The product.
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4],
+                                  const std::uint32_t (&b)[2]) {
+    ptx::mma_m16n8k8_tf32(d, a, b);
+  }
+};
 
-    std::int64_t i0 = std::int64_t{blockIdx.x} * kWidth;
-    for (; i0 < floats; i0 += std::int64_t{gridDim.x} * kWidth) {
-      const std::int64_t i = i0 + column;
-      float sum = 0.0f;
-      for (int slab = 0; i < floats && slab < parts.slabs(); ++slab) {
-        const float* from =
-            sums + (std::int64_t{slab} * parts.most_parts + first[slab]) * floats + i;
-#pragma unroll 4
-        for (int part = group; part < count[slab]; part += groups) sum += from[part * floats];
-      }
-      of_group[group][column] = sum;
-      __syncthreads();  // all groups' sums are there
-      if (group == 0 && i < floats) {
-        for (int other = 1; other < groups; ++other) sum += of_group[other][column];
-        dw[k * floats + i] = sum;
-      }
-      __syncthreads();  // they are used up before the next ones
-    }
+/// float16.
+template <>
+struct MmaNumber<Half> {
+  static constexpr int kSteps = 16;  ///< along k, of an instruction
+  /// Nothing to do.
+  template <int kCount>
+  __device__ static void round(std::uint32_t (&)[kCount]) {}
+  /// The product.
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4],
+                                  const std::uint32_t (&b)[2]) {
+    ptx::mma_m16n8k16_f16(d, a, b);
+  }
+};
+
+/// bfloat16.
+template <>
+struct MmaNumber<BFloat16> {
+  static constexpr int kSteps = 16;  ///< along k, of an instruction
+  /// Nothing to do.
+  template <int kCount>
+  __device__ static void round(std::uint32_t (&)[kCount]) {}
+  /// The product.
+  __device__ static void multiply(float (&d)[4], const std::uint32_t (&a)[4],
+                                  const std::uint32_t (&b)[2]) {
+    ptx::mma_m16n8k16_bf16(d, a, b);
+  }
+};
+
+/// Copies 16 bytes of a row to shared memory, of which the first `count` numbers exist; zeros for
+/// the others.
+/// @tparam kAligned all of them exist, or none, and `from` is a multiple of 16 bytes: then the copy
+/// is asynchronous. Otherwise it is there at once, and passes through registers.
+template <class T, bool kAligned>
+__device__ inline void copy_piece(T* to, const T* from, int count) {
+  if constexpr (kAligned) {
+    ptx::cp_async<16>(to, from, count > 0 ? 16 : 0);
+  } else {
+    constexpr int kNumbers = 16 / static_cast<int>(sizeof(T));
+#pragma unroll
+    for (int i = 0; i < kNumbers; ++i) to[i] = i < count ? from[i] : T{};
   }
 }
 
-}  // namespace pair_parts
+/// Copies the rows of pairs, a step of them at a time, into the tiles of a stage: [pair][channel].
+/// @tparam Layout of a tile: the type Number, kPairs and kChannels, and where pair i's channel c
+/// is: at(i, c); 16 bytes of channels stay together
+/// @tparam kThreads of the block, all of which take part
+/// @tparam kAligned rows can be copied in pieces of 16 bytes
+template <class Layout, int kThreads, bool kAligned>
+class RowGather {
+ public:
+  using Number = typename Layout::Number;  ///< what rows consist of
 
-/// Threads that share the parts of an element: so many that each adds a few parts of an average
-/// tap. Their number decides the bits of the sum, and depends on nothing but the problem.
-inline std::int64_t groups_for(const PairParts& parts) {
-  const std::int64_t parts_of_tap = std::int64_t{parts.most_parts} * parts.slabs() / parts.KV;
-  return std::clamp<std::int64_t>(parts_of_tap / 4, 1, pair_parts::kMaxGroups);
-}
+  /// @param column which entry of a pair is the row
+  /// @param first, count the part's pairs
+  __device__ RowGather(const Number* from, int channels, int c0, const std::int32_t* pairs,
+                       int column, int first, int count)
+      : from_(from), channels_(channels), c_(c0 + channel()),
+        pair_(pairs + std::int64_t{first} * kPairColumns + column), left_(count) {}
 
-/// For the choice of a rung whose parts launch_sum_pair_parts() adds up.
-inline std::string groups_in_words(const PairParts& parts) {
-  return text("added by ", how_many(groups_for(parts), "thread"));
-}
+  /// Loads the indices of the next step's rows, long before they are needed: a row
+  /// can be copied only when its index is there.
+  __device__ void load_rows() {
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      const int pair = first_row() + j * kRowsAtOnce;
+      rows_[j] = pair < left_ ? pair_[pair * kPairColumns] : -1;
+    }
+    left_ -= Layout::kPairs;
+    if (left_ > 0) pair_ += Layout::kPairs * kPairColumns;
+  }
 
-/// Adds the parts' sums [slabs][most_parts][floats] to dw [KV][floats], which is wholly written:
-/// zeros for taps without pairs.
-inline void launch_sum_pair_parts(const PairParts& parts, const std::int32_t* offsets,
-                                  const float* sums, std::int64_t floats, float* dw) {
-  const dim3 grid(blocks_for(floats, pair_parts::kWidth, kMaxGridYZ),
-                  blocks_for(parts.KV, 1, kMaxGridYZ));
-  const std::int64_t groups = groups_for(parts);
-  launch(pair_parts::sparse_wgrad_sum_pair_parts,
-         {grid, dim3(pair_parts::kWidth, static_cast<unsigned>(groups))}, parts, offsets, sums,
-         floats, dw);
-}
+  /// Copies the rows whose indices were loaded before; zeros past the part's end.
+  __device__ void copy_rows(Number* tile) const {
+    const int count = channels_ - c_;
+#pragma unroll
+    for (int j = 0; j < kRows; ++j) {
+      const bool exists = rows_[j] >= 0 && count > 0;
+      copy_piece<Number, kAligned>(tile + Layout::at(first_row() + j * kRowsAtOnce, channel()),
+                                   from_ + (exists ? std::int64_t{rows_[j]} * channels_ + c_ : 0),
+                                   exists ? count : 0);
+    }
+  }
+
+ private:
+  static constexpr int kNumbers = 16 / static_cast<int>(sizeof(Number));  // of a copy
+  static constexpr int kPieces = Layout::kChannels / kNumbers;            // copies of a row
+  static constexpr int kRowsAtOnce = kThreads / kPieces;                  // that a block copies
+  static constexpr int kRows = Layout::kPairs / kRowsAtOnce;              // that a thread copies
+  static_assert(kThreads % kPieces == 0 && Layout::kPairs % kRowsAtOnce == 0);
+
+  __device__ static int first_row() { return static_cast<int>(threadIdx.x) / kPieces; }
+  __device__ static int channel() { return static_cast<int>(threadIdx.x) % kPieces * kNumbers; }
+
+  const Number* from_;
+  int channels_, c_;
+  const std::int32_t* pair_;  // the next step's first one, if there is a next step
+  int left_;                  // pairs from there on; 0 or less past the end
+  int rows_[kRows];
+};
+
+constexpr int kStepPairs = 16;  ///< Pairs whose rows are in shared memory at a time, in each stage.
+
+/// A tile of kStepPairs rows, as they lie.
+template <int kTileChannels>
+struct PlainRows {
+  using Number = float;                                                 ///< See RowGather.
+  static constexpr int kPairs = kStepPairs, kChannels = kTileChannels;  ///< See RowGather.
+  /// Where channel c of pair i is.
+  HOST_DEVICE static int at(int i, int c) { return i * kChannels + c; }
+};
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

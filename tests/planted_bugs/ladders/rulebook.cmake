@@ -89,7 +89,6 @@ planted_bug(empty_cell_taken_for_a_row
 
 planted_bug(key_stored_without_comparing
   RUNG cuda_optimized/rulebook/submanifold/linear_probing
-  FILE cuda_optimized/rulebook/submanifold/linear_probing.cu
   WITH ${algorithms}
   FIND [==[const Key there = atomicCAS(&keys[slot], kEmpty, Key{key});]==]
   REPLACE [==[const Key there = atomicExch(&keys[slot], Key{key});]==]
@@ -97,7 +96,6 @@ planted_bug(key_stored_without_comparing
 
 planted_bug(probing_behind_the_last_slot
   RUNG cuda_optimized/rulebook/submanifold/linear_probing
-  FILE cuda_optimized/rulebook/submanifold/linear_probing.cu
   WITH ${algorithms}
   FIND [==[return (slot + 1) & static_cast<std::uint64_t>(capacity() - 1);]==]
   REPLACE [==[return slot + 1;]==]
