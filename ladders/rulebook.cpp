@@ -98,23 +98,11 @@ convladder::Ladder convladder::rulebook_ladder() {
               CUDA_ROW_IN(cuda_optimized, rulebook, strided, input_lists,
                           "cuda_optimized/rulebook/strided/bit_grid",
                           "strided: lists of pairs from the inputs, without a table"),
-              CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, bitmap_hash,
-                          "cuda_optimized/rulebook/submanifold/bit_grid",
-                          "submanifold: hash table of 32-cell bitmaps; a row follows from a prefix "
-                          "count of bits"),
               CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, cooperative_launch,
-                          "cuda_optimized/rulebook/submanifold/bitmap_hash",
+                          "cuda_optimized/rulebook/submanifold/bit_grid",
                           "submanifold: clear, insert and look up in one cooperative launch"),
-              CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, paged_bit_grid,
-                          "cuda_optimized/rulebook/submanifold/cooperative_launch",
-                          "submanifold, unsorted sites: bitmap of cells with pages of row numbers"),
-              CUDA_ROW_IN(
-                  cuda_optimized, rulebook, submanifold, mirrored_lists,
-                  "cuda_optimized/rulebook/submanifold/count_scan_fill",
-                  "submanifold: count, prefix sum, fill for half of the taps; the other half "
-                  "is mirrored"),
               CUDA_ROW_IN(cuda_optimized, rulebook, submanifold, brick_lists,
-                          "cuda_optimized/rulebook/submanifold/mirrored_lists",
+                          "cuda_optimized/rulebook/submanifold/count_scan_fill",
                           "submanifold, unsorted sites: mirrored lists in row order, from bricks"),
           }),
       })};

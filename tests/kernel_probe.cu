@@ -3,10 +3,9 @@
 #include <numeric>
 
 #include "core/cuda/device_array.hpp"
-#include "cuda_optimized/rulebook/shared/block_sum.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
+#include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/sum_pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/sum_parts.cuh"
 #include "tests/kernel_probe.hpp"
 
 namespace convladder::BACKEND::kernel_probe {

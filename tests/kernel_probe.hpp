@@ -5,7 +5,7 @@
 
 #include <vector>
 
-/// What row_exclusive_sums() (cuda_optimized/rulebook/shared/block_sum.cuh) makes of a table.
+/// What row_exclusive_sums() (cuda_optimized/rulebook/shared/bit_ranks.cuh) makes of a table.
 struct RowSums {
   std::vector<int> sums;    ///< [rows][columns]
   std::vector<int> totals;  ///< [rows]

@@ -42,7 +42,7 @@ std::uint32_t bucket_in_site_hash(std::uint64_t key, int bits) {
   return (mixed * 0xc2b2ae35u) >> (34 - bits);
 }
 
-/// cuda_optimized/rulebook/shared/run_table.cuh: the place of a run of 32 cells.
+/// cuda_optimized/rulebook/shared/run_index.cuh: the place of a run of 32 cells.
 std::uint32_t place_in_run_table(std::uint64_t run, std::uint32_t capacity) {
   const std::uint64_t hash = static_cast<std::uint32_t>(run) * 2654435769u;
   return static_cast<std::uint32_t>(hash * capacity >> 32);
@@ -142,8 +142,7 @@ void add_large_grids(std::vector<NamedSites>& list) {
   }
   // Up to here they have a word for each run of 32 cells, if sites are in order.
   const std::vector<std::string> kRunGrids = {
-      "cuda_optimized/rulebook/submanifold/cooperative_launch",
-      "cuda_optimized/rulebook/submanifold/mirrored_lists"};
+      "cuda_optimized/rulebook/submanifold/cooperative_launch"};
   for (const auto& [name, extent] :
        {std::pair{"2^28 cells", 512}, {"2^28 cells and a line", 513}}) {
     RulebookProblem book = book_of(kSubm, 3, {{extent, 1024, 512}}, every_axis(3));
@@ -192,9 +191,7 @@ void add_many_tiles(std::vector<NamedSites>& list) {
     list.back().once = true;
     list.back().rungs = std::move(rungs);
   };
-  add(kSubm, 1024 * 256 + 1,
-      {"cuda_optimized/rulebook/submanifold/mirrored_lists",
-       "cuda_optimized/rulebook/submanifold/brick_lists"});
+  add(kSubm, 1024 * 256 + 1, {"cuda_optimized/rulebook/submanifold/brick_lists"});
   add(kStrided, 1024 * 128 + 1, {"cuda_optimized/rulebook/strided/input_lists"});
 }
 
@@ -232,8 +229,7 @@ void add_choices(std::vector<NamedSites>& list) {
   const auto crowd = [&](const std::string& name, const RulebookProblem& book, int sites) {
     add(name, random_case(book, sites, dice));
     list.back().once = true;
-    list.back().rungs = {"cuda_optimized/rulebook/submanifold/cooperative_launch",
-                         "cuda_optimized/rulebook/submanifold/paged_bit_grid"};
+    list.back().rungs = {"cuda_optimized/rulebook/submanifold/cooperative_launch"};
   };
   crowd("more rows than resident blocks have threads", line(14000), 12'300);
   crowd("more rows than resident blocks have threads, 3x3x3",

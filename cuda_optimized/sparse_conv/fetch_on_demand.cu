@@ -36,7 +36,6 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_conv/shared/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/shared/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {

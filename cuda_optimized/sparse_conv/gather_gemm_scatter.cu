@@ -35,9 +35,7 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/async_tiles.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
-#include "cuda_optimized/sparse_conv/shared/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/shared/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
@@ -74,7 +72,7 @@ __global__ void sparse_conv_gather_gemm_scatter_gather_rows(Tap tap, std::int64_
 /// @tparam kAligned b and c can be read and written as float4
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
-    sparse_conv_gather_gemm_scatter_multiply_rows(gemm::Product product, const std::int32_t* offset,
+    sparse_conv_gather_gemm_scatter_multiply_rows(RowProduct product, const std::int32_t* offset,
                                                   const float* bias) {
   if (offset != nullptr) product.M = offset[1] - offset[0];
   const std::int64_t across = ceil_div(product.N, Tile::kBlockN);
@@ -83,13 +81,32 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   const Tile tile(threadIdx.x);
 
   for (std::int64_t t = blockIdx.x; t < tiles; t += gridDim.x) {
-    const tile_map::Tile place{static_cast<int>(t / across), static_cast<int>(t % across)};
+    const int row = static_cast<int>(t / across), column = static_cast<int>(t % across);
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
-    gemm::AsyncTiles<Tile, kStages<Tile>, kAligned> stages(product, place);
-    stages.add_steps(tile, 0, steps, sums);
+    using Copies = TileCopies<Tile, kAligned>;
+    Copies copies(product, row, column);
+    // A group of copies for every stage, also where there is nothing to copy, so that a wait for
+    // all but the last kStages - 2 groups means the same in every step.
+    for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
+      if (stage < steps) copies.copy(stage, stage);
+      ptx::cp_async_commit_group();
+    }
+    int read = 0, write = kStages<Tile> - 1;  // stages
+    for (int step = 0; step < steps; ++step) {
+      ptx::cp_async_wait_group<kStages<Tile> - 2>();
+      // This thread's copies of the step have landed. The barrier makes those of all threads
+      // visible, and separates the loads of the step before from the copies into its stage.
+      __syncthreads();
+      if (step + kStages<Tile> - 1 < steps) copies.copy(step + kStages<Tile> - 1, write);
+      ptx::cp_async_commit_group();
+      tile.template multiply<Copies::kPitchA, Copies::kPitchB>(Copies::a_tile(read),
+                                                               Copies::b_tile(read), sums);
+      read = read + 1 == kStages<Tile> ? 0 : read + 1;
+      write = write + 1 == kStages<Tile> ? 0 : write + 1;
+    }
 
-    const std::int64_t m0 = std::int64_t{place.m} * Tile::kBlockM;
-    const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
+    const std::int64_t m0 = std::int64_t{row} * Tile::kBlockM;
+    const std::int64_t n0 = std::int64_t{column} * Tile::kBlockN;
     tile.for_each_four(sums, [&](int m, int n, float4 four) {
       if (bias != nullptr) four = plus(gemm::load_four<false>(bias, 1, product.N, 0, n0 + n), four);
       gemm::store_four<kAligned>(product.c, product.M, product.N, m0 + m, n0 + n, four);
@@ -164,7 +181,7 @@ void gather(const SparseConvProblem& conv, Tap tap, const float* features, float
 
 /// See sparse_conv_gather_gemm_scatter_multiply_rows(); product.M is the most rows that there may
 /// be.
-void multiply(const SparseConvProblem& conv, const gemm::Product& product, std::int64_t usual_rows,
+void multiply(const SparseConvProblem& conv, const RowProduct& product, std::int64_t usual_rows,
               const std::int32_t* offset, const float* bias) {
   const bool aligned =
       channels_in_fours(product.N) && is_aligned(product.b) && is_aligned(product.c);
@@ -174,7 +191,7 @@ void multiply(const SparseConvProblem& conv, const gemm::Product& product, std::
     const std::int64_t tiles =
         std::int64_t{ceil_div(product.M, Tile::kBlockM)} * ceil_div(product.N, Tile::kBlockN);
     const dim3 grid(blocks_for(tiles, 1, std::int64_t{kTileBlocksPerSm} * multiprocessors()));
-    constexpr std::size_t kSharedBytes = gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes;
+    constexpr std::size_t kSharedBytes = TileCopies<Tile, true>::kSharedBytes;
     launch(kernel, {grid, dim3(Tile::kThreads), kSharedBytes}, product, offset, bias);
   });
 }

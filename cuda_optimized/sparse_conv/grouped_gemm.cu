@@ -1,43 +1,39 @@
 /// @file grouped_gemm.cu
-/// @brief sparse_conv: all taps in three launches.
+/// @brief sparse_conv: grouped GEMM; the tiles of all taps in one launch, reduced per output.
 ///
 /// - Before: output_stationary.cu
 /// - After: fetch_on_demand.cu
+/// - Rows, tiles and copies: shared/row_tiles.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Many small products of different sizes should be one launch. Padding all to the
-/// largest would be mostly idle work: under `subm`, the centre of a LiDAR sweep has four times the
-/// pairs of an average tap. Instead, cut every tap's pairs into tiles of 128 rows, and launch all
-/// tiles. Only the last one of a tap is not full.
+/// **The idea.** The taps are GEMMs of different heights: under `subm`, the centre tap of a LiDAR
+/// sweep has four times the pairs of an average one. Each tap's pairs are cut into tiles of 128
+/// rows, and one launch computes all tiles.
 ///
 ///     tap 0        [tile][tile][til.]                block 0, 1, 2
 ///     tap 1        [ti..]                            block 3
 ///     tap 2        [tile][tile][tile][t...]          block 4, 5, 6, 7
 ///
-/// A block finds its tap by the offsets alone (shared/row_tiles.cuh: first_slot()), so the list of
-/// tiles is never stored. One launch gathers the rows of all pairs, one multiplies. To scatter all
-/// taps at once would need atomics, so each output *collects* its products in the third. It finds
-/// them by its mask and by a table that the gather leaves, place[k][out].
+/// A block finds its tap from the offsets alone (first_slot()), so no list of tiles is stored. The
+/// first launch gathers the rows of all pairs, the second multiplies. A scatter of all taps at once
+/// would need atomics, so in the third launch each output *collects* its products: by its mask, and
+/// by a table place[k][out] that the first launch writes.
 ///
-/// **Expect.** An output adds its products in the order of the taps, and writes its row once, with
-/// bias and activation: deterministic, and y needs no filling. A pair moves 3 Cin + 2 Cout floats,
-/// 2 Cout fewer than tap by tap, but the buffers of all pairs do not stay in L2: 223 MB each for
-/// the 870,810 pairs of sweep-64-subm3. Of the rows of its tiles 99.8 % are pairs. Predicted on an
-/// H200: gather 60 us, product 190, collect 60.
+/// **Expect.** An output adds its products in the order of the taps and is written once, with bias
+/// and activation: deterministic. A pair moves 3 Cin + 2 Cout floats, and the buffers, 223 MB each
+/// for sweep-64-subm3, exceed the L2 cache. Predicted on an H200: gather 60 us, GEMM 190 us,
+/// collect 60 us.
 /// @expect launches 3
 /// @expect loads_per_output.features 3838 / 512 / 4 = 1.874, gathered once, in vectors
 /// @expect lanes_per_output.y.store 1 / 4 = 0.25, once, in vectors
-/// **Costs.** Workspace for all pairs, P * (Cin + Cout) floats, and KV * M places: 459 MB there,
-/// where gather_gemm_scatter has 64. Declines other types than float32.
-/// **Try.** Do the taps in a few groups, of so many pairs that the buffers of a group stay in L2.
-/// What becomes of the collecting, and from which size of L2 on does it pay?
+/// **Costs.** Workspace for P * (Cin + Cout) floats and KV * M places. Not supported: other types
+/// than float32.
+/// **Try.** Compute the taps in groups whose buffers fit the L2 cache. How does the collect change?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/async_tiles.cuh"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
-#include "cuda_optimized/sparse_conv/shared/row_pieces.cuh"
 #include "cuda_optimized/sparse_conv/shared/row_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
@@ -103,20 +99,44 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     const PairTile rows = tile_in_slot(t / across, offsets, conv.book.KV, Tile::kBlockM);
     if (rows.count <= 0) continue;  // the whole block
     // Each tile is a product of its own: of these rows and their tap's weights.
-    const gemm::Product product{rows.count,
-                                conv.Cout,
-                                conv.Cin,
-                                gathered + rows.first * Cin,
-                                weights + rows.k * Cin * Cout,
-                                products + rows.first * Cout};
-    const tile_map::Tile place{0, static_cast<int>(t % across)};
+    const RowProduct product{rows.count,
+                             conv.Cout,
+                             conv.Cin,
+                             gathered + rows.first * Cin,
+                             weights + rows.k * Cin * Cout,
+                             products + rows.first * Cout};
+    const int n = static_cast<int>(t % across);
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
-    gemm::AsyncTiles<Tile, kStages<Tile>, kAligned> stages(product, place);
-    stages.add_steps(tile, 0, steps, sums);
+    // The GEMM of a tile, which without the ring of stages would be
+    //
+    //     for step:  copy a_tile, b_tile;  __syncthreads();
+    //       for k, i, j:  sums[i][j] += a_tile[k][rows of this thread] * b_tile[k][columns]
+    //
+    using Copies = TileCopies<Tile, kAligned>;
+    Copies copies(product, 0, n);
+    // A group of copies for every stage, also where there is nothing to copy, so that a wait for
+    // all but the last kStages - 2 groups means the same in every step.
+    for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
+      if (stage < steps) copies.copy(stage, stage);
+      ptx::cp_async_commit_group();
+    }
+    int read = 0, write = kStages<Tile> - 1;  // stages
+    for (int step = 0; step < steps; ++step) {
+      ptx::cp_async_wait_group<kStages<Tile> - 2>();
+      // This thread's copies of the step have landed. The barrier makes those of all threads
+      // visible, and separates the loads of the step before from the copies into its stage.
+      __syncthreads();
+      if (step + kStages<Tile> - 1 < steps) copies.copy(step + kStages<Tile> - 1, write);
+      ptx::cp_async_commit_group();
+      tile.template multiply<Copies::kPitchA, Copies::kPitchB>(Copies::a_tile(read),
+                                                               Copies::b_tile(read), sums);
+      read = read + 1 == kStages<Tile> ? 0 : read + 1;
+      write = write + 1 == kStages<Tile> ? 0 : write + 1;
+    }
 
-    const std::int64_t n0 = std::int64_t{place.n} * Tile::kBlockN;
-    tile.for_each_four(sums, [&](int m, int n, float4 four) {
-      gemm::store_four<kAligned>(product.c, product.M, product.N, m, n0 + n, four);
+    const std::int64_t n0 = std::int64_t{n} * Tile::kBlockN;
+    tile.for_each_four(sums, [&](int m, int column, float4 four) {
+      gemm::store_four<kAligned>(product.c, product.M, product.N, m, n0 + column, four);
     });
     __syncthreads();  // separates the last loads of this tile from the first copies of the next
   }
@@ -211,7 +231,7 @@ void multiply(const SparseConvProblem& conv, const std::int32_t* offsets, const 
     const std::int64_t tiles =
         first_slot(conv.pairs, conv.book.KV, Tile::kBlockM) * ceil_div(conv.Cout, Tile::kBlockN);
     const dim3 grid(blocks_for(tiles, 1, kMaxTiles));
-    constexpr std::size_t kSharedBytes = gemm::AsyncTiles<Tile, kStages<Tile>, true>::kSharedBytes;
+    constexpr std::size_t kSharedBytes = TileCopies<Tile, true>::kSharedBytes;
     launch(kernel, {grid, dim3(Tile::kThreads), kSharedBytes}, conv, offsets, gathered, weights,
            products);
   });

@@ -94,6 +94,7 @@ __global__ void __launch_bounds__(Tile::kThreads) sparse_conv_implicit_gemm(Impl
                 exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
           }
           __syncthreads();  // the tiles are there
+          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
           tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
         }
       }

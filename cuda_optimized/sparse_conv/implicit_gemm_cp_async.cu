@@ -1,36 +1,34 @@
 /// @file implicit_gemm_cp_async.cu
-/// @brief sparse_conv: rows are gathered while others are multiplied; each warp skips taps.
+/// @brief sparse_conv: cp.async; rows are gathered asynchronously, warps skip taps on their own.
 ///
 /// - Before: implicit_gemm_sorted.cu
 /// - After: implicit_gemm_mma.cu
+/// - The copies: shared/async_copies.cuh; the problem: shared/implicit_gemm.cuh
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** A gathered row costs two loads, one after the other: its number, and the row. So
-/// both are copied asynchronously into rings in shared memory. A missing row is a copy of no bytes,
-/// which fills in zeros.
+/// **The idea.** A gathered row costs two dependent loads: its index, and the row. Both are copied
+/// asynchronously into rings in shared memory. A row without an input is a copy of 0 bytes, for
+/// which cp.async writes zeros.
 ///
-///     while step ...      is multiplied          a step: one tap, 32 channels of it
-///     step ... + 1        is on its way          rows and weights: cp.async, 16 bytes each
-///     step ... + 2        is looked up           numbers of rows: cp.async, 4 bytes each
+///     while step ...      is multiplied          a step: one tap, 32 of its channels
+///     step ... + 1        is in flight           rows and weights: cp.async, 16 bytes each
+///     step ... + 2        is looked up           indices of rows: cp.async, 4 bytes each
 ///
-/// And each warp skips taps by itself. A block of 64 or 128 rows shares the weights of a tap that
-/// any of its rows has, but a warp gathers and multiplies only if one of its own 16 or 32 has it.
-/// So weights are read as for a tall tile, and taps are executed as for a low one. The second half
-/// of the taps is launched early: its blocks fill the gaps at the end of the first, and wait only
-/// before they add to y.
+/// Each warp skips taps on its own. A block of 64 or 128 rows shares the weights of every tap that
+/// any of its rows has, but a warp gathers and multiplies only if one of its 16 or 32 rows has the
+/// tap. The second half of the taps is launched early (PDL): its blocks start while the first half
+/// ends.
 ///
-/// **Expect.** Executed over useful as for tiles of 16 rows: 1.09 in sweep-64-subm3, 1.02 in
-/// large-64-subm3. A thread's 4 x 8 sums take 12 loads of 16 bytes for 128 multiply-adds. On an
-/// H200 that may be 40 TFLOP/s of what is executed: 195 us for sweep-64-subm3.
+/// **Expect.** Executed over useful multiply-adds as for tiles of 16 rows: 1.09 in sweep-64-subm3,
+/// 1.02 in large-64-subm3. Predicted on an H200: 40 TFLOP/s, 195 us for sweep-64-subm3.
 /// @expect lanes.features.load 0
 /// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect bytes_per_lane.features.async 16
 /// @expect launches 2
-/// **Costs.** 27 to 53 KB of shared memory. Before sm_80 copies are loads and stores; before sm_90
-/// the second half waits for the first. Declines other types than float32, more than 1024 taps, and
-/// sizes beyond 2^30.
-/// **Try.** Take the first __syncwarp() out of the kernel: cuda_on_cpu finds what a GPU would
-/// hardly ever show. What does one lane read that another has copied?
+/// **Costs.** 27 to 53 KB of shared memory. Before sm_80 the copies are loads and stores. Not
+/// supported: other types than float32, more than 1024 taps, sizes beyond 2^30.
+/// **Try.** Remove the first __syncwarp() of the kernel: cuda_on_cpu finds what a GPU hardly ever
+/// shows. Which lane reads what another lane has copied?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/fast_division.hpp"
@@ -39,11 +37,7 @@
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/shared/async_copies.cuh"
-#include "cuda_optimized/sparse_conv/shared/async_rows.cuh"
 #include "cuda_optimized/sparse_conv/shared/implicit_gemm.cuh"
-#include "cuda_optimized/sparse_conv/shared/listed_taps.cuh"
-#include "cuda_optimized/sparse_conv/shared/split_masks.cuh"
-#include "cuda_optimized/sparse_conv/shared/thread_tile.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -61,6 +55,23 @@ using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>, 2>;
 /// 16 rows, or 32 where there are so many of them that few are wasted.
 using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>, 2>;
 using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
+
+/// Which of a ThreadTile's threads a thread is, such that four lanes that are neighbours multiply a
+/// square of 2 x 2 of its places, and not four side by side:
+///
+///     lanes 0  1  4  5  8  9 12 13     instead of     lanes 0  1  2  3  4  5  6  7
+///           2  3  6  7 10 11 14 15                          8  9 10 11 12 13 14 15
+///          16 17 ...                                       16 17 ...
+///
+/// A profiler shows on an H200: the lanes of a load of 16 bytes are served 8 at a time, but 16 at a
+/// time where each lane reads the same as its neighbour, or as the lane after that. In a square
+/// this holds for rows and for weights.
+template <int kLanesN>
+__device__ unsigned thread_in_squares(unsigned thread) {
+  const unsigned lane = thread % 32, square = lane / 4, squares_n = kLanesN / 2;
+  const unsigned m = square / squares_n * 2 + lane / 2 % 2, n = square % squares_n * 2 + lane % 2;
+  return thread - lane + m * kLanesN + n;
+}
 
 /// Block (Tile::kThreads), any one-dimensional grid: it strides over the tiles, from the
 /// last rows in the order back to the first: the largest masks stand last, many of them with many
@@ -92,6 +103,12 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
                      // the next copies may bring inputs of a later step to the same place
     }
 
+    // Without the pipeline this loop would be
+    //
+    //     for the listed taps, for chunks of 32 channels:                       (a step)
+    //       a_tile[m][k] = features[nbr[tap][row m]][chunk + k], or 0           (each warp its
+    //       rows) b_tile[k][n] = weights[tap][chunk + k][co0 + n];   __syncthreads() for k, i, j:
+    //       sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
     for (Step now; now.entry < taps.count(); copies.advance(now)) {
       ptx::cp_async_wait_group<kStages - 2>();
       // Now this thread's copies have landed. The barrier: those of the others, too, and all have

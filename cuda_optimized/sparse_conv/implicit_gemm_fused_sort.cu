@@ -36,8 +36,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/shared/segment_order.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_preparation.cuh"
 #include "cuda_optimized/sparse_conv/shared/stage_product.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -89,10 +89,10 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_fused_sort(Pass<typename Shape::Number> pass, bool pieces) {
   __shared__ Ring<Shape> ring;
   char* stages = dynamic_shared<char>();
-  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that asks for
+      // Each producer arrives when its copies have landed, and once more the one that copies
       // weights.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);

@@ -1,46 +1,44 @@
 /// @file implicit_gemm_mma.cu
-/// @brief sparse_conv on the tensor cores: a tile of rows with like taps is a matrix product.
+/// @brief sparse_conv: tensor cores; mma.sync on gathered tiles of mask-sorted rows.
 ///
 /// - Before: implicit_gemm_cp_async.cu
 /// - After: implicit_gemm_warp_specialized.cu, implicit_gemm_direct_fragments.cu,
 ///   implicit_gemm_wgmma.cu
+/// - The tile: shared/gathered_tiles.cuh; the accumulators: shared/warp_accumulators.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** At one tap, 128 output rows are a matrix product, and it needs no pass that
-/// gathers: the rows of its left factor are gathered on their way into shared memory. `cp.async`
-/// copies 16 bytes from anywhere, and writes zeros for a row that meets nothing.
+/// **The idea.** At one tap, 128 output rows are a GEMM whose operand A is gathered on its way to
+/// shared memory. `cp.async` copies 16 bytes from any address, and writes zeros for a missing row.
 ///
 ///     order -> rows of the tile     nbr[tap][row]          features       stage (shared memory)
 ///       0      row 17                  40          ---->   row 40    ->   | row 40 | W[tap]    |
 ///       1      row 90                  -1          ---->   nothing   ->   | zeros  | 32 chan-  |
 ///       2      row  3                   8          ---->   row  8    ->   | row  8 | nels deep |
 ///
-/// A tile does a tap if any of its rows has it. Rows in the order of their masks have like taps, so
-/// few are done in vain. A block lists the taps of its rows, and which warps, of 32 rows each, need
-/// them; the others skip the product. float32 is rounded to TF32 on its way to registers.
+/// Rows that are sorted by mask have similar taps. A block lists the taps of its rows, and for each
+/// tap the warps, of 32 rows each, that need it; the other warps skip it. FP32 operands are rounded
+/// to TF32 in registers.
 ///
-/// **Expect.** sweep-64-subm3: 7.1 GFLOP for the pairs. Warps of 32 rows multiply 1.6 times that;
-/// in the order of the sites it would be 2.7 times. In TF32 220 MB of rows and 220 MB of weights
-/// come from L2, in float16 half of that. Predicted on an H200 for sweep-32-subm3, sweep-64-subm3,
-/// sweep-128-subm3: TF32 55, 110, 300 us; float16 38, 60, 150 us.
+/// **Expect.** sweep-64-subm3 has 7.1 GFLOP in its pairs; warps of 32 rows execute 1.6 times that.
+/// In TF32 440 MB come from the L2 cache, in FP16 half of that. Predicted on an H200 for
+/// sweep-32-subm3, sweep-64-subm3 and sweep-128-subm3: TF32 55, 110 and 300 us, FP16 38, 60 and 150
+/// us.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.features.async 16
 /// @expect excess.shared.load 0, of ldmatrix
-/// **Costs.** 13 to 99 KB of shared memory. Rows that are no 16-byte pieces are copied element by
-/// element. Declined: float32 with precision fp32; more taps than 1024 or than fit shared memory.
-/// **Try.** Take the rows in the order of the sites (TapList::find() in shared/gathered_taps.cuh).
-/// How many taps does a tile have now?
+/// **Costs.** 13 to 99 KB of shared memory. Rows that are no multiples of 16 bytes are copied
+/// element by element. Not supported: float32 with precision fp32, more than 1024 taps.
+/// **Try.** Take the rows in the order of the sites (TapList::find()). How many taps has a tile
+/// now?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_conv/shared/gathered_copies.cuh"
-#include "cuda_optimized/sparse_conv/shared/gathered_stores.cuh"
-#include "cuda_optimized/sparse_conv/shared/gathered_taps.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_tiles.cuh"
 #include "cuda_optimized/sparse_conv/shared/warp_accumulators.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
@@ -68,7 +66,7 @@ constexpr TileSizes kSmall = {.rows = 32, .channels = 32, .blocks = 8, .row_byte
 template <class T, int kTaps>
 constexpr TileSizes kNarrow = {
     .rows = 128, .channels = 32, .blocks = 4, .row_bytes = 32 * int{sizeof(T)}, .taps = kTaps};
-/// Up to 64: cvt makes many numbers in registers dear for floats; for halves, more warps hide more.
+/// Up to 64: cvt needs many registers for floats; with 16-bit types, more warps hide more latency.
 template <class T>
 constexpr TileSizes kMiddle = {.rows = 128, .channels = 64, .blocks = 2};
 template <>
@@ -104,7 +102,7 @@ struct MmaShape {
   }
 };
 
-/// Asks for a step's part of the weights from channel n0 on; zeros past the last channels.
+/// Starts the copies of a step's weights from channel n0 on; zeros past the last channels.
 /// @param stage shared memory [Shape::kDepth], rows of Shape::kWeightBytes
 template <class Shape>
 __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv,
@@ -165,7 +163,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int left_at = warp_row * Shape::kRowBytes + Sums::template first_left<Shape::kRowBytes>();
   const int right_at = Sums::template first_right<Shape::kWeightBytes>(warp_channel);
 
-  // Asks for a step's rows and weights, and for the indices of a later one.
+  // Starts the copies of a step's rows and weights, and of the indices of a later one.
   const auto ask_for_step = [&](int step, int place, int known, int asked) {
     if (step < list.steps()) {
       ask_for_rows(conv, list, step, indices_at(known), stage_at(place));
@@ -185,7 +183,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   __syncthreads();  // makes the first indices of all threads visible to all
 #pragma unroll 1
   for (int step = 0; step < kAhead; ++step) ask_for_step(step, step, step, step + kAhead);
-  // Places in the two rings, counted: a remainder would cost more.
+  // Without the two rings the loop would be
+  //
+  //     for the listed taps, for chunks of channels:                              (a step)
+  //       index[m] = nbr[tap][row m]                                              ask_for_indices()
+  //       a[m] = index[m] >= 0 ? features[index[m]][chunk] : 0                    ask_for_rows()
+  //       b[k] = weights[tap][chunk + k][n0 ...];   __syncthreads()               ask_for_weights()
+  //       for 32 bytes along k:  fragments of a and b, mma.sync into the sums     sums.add()
+  //
+  // Places in the two rings are counted: a remainder would cost more.
   int read = 0, write = kAhead, known = kAhead, asked = 0;
 #pragma unroll 1
   for (int step = 0; step < list.steps(); ++step) {

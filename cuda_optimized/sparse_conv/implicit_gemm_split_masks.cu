@@ -30,7 +30,6 @@
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
 #include "cuda_optimized/sparse_conv/shared/implicit_gemm.cuh"
-#include "cuda_optimized/sparse_conv/shared/split_masks.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -93,6 +92,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
                 exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
           }
           __syncthreads();  // the tiles are there
+          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
           tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
         }
       }

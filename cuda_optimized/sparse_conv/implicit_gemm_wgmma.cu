@@ -6,7 +6,7 @@
 ///
 /// **The idea.** The tiles, lists of taps and rings are those of implicit_gemm_mma.cu. But where a
 /// warp there needs 4 ldmatrix and 8 mma.sync for each 32 bytes of depth, here one instruction of
-/// four warps is enough: `wgmma` reads both factors from shared memory by itself.
+/// four warps is enough: `wgmma` reads both operands from shared memory by itself.
 ///
 ///     cp.async, row by row            stage                 two warpgroups
 ///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
@@ -17,7 +17,7 @@
 /// makes what threads have written visible to wgmma. Products run while the threads ask for the
 /// rows of a later step.
 ///
-/// Both factors must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
+/// Both operands must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
 /// workspace first. And wgmma truncates float32 to TF32, so another kernel first rounds all
 /// features into the workspace. Both count.
 ///
@@ -33,17 +33,15 @@
 /// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
 /// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
 #include "core/cuda/grid_stride.hpp"
+#include "core/cuda/needs.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/sparse_conv/shared/gathered_copies.cuh"
-#include "cuda_optimized/sparse_conv/shared/gathered_stores.cuh"
-#include "cuda_optimized/sparse_conv/shared/gathered_taps.cuh"
-#include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_tiles.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
@@ -80,16 +78,16 @@ struct WgmmaShape {
   static constexpr int kBytesA = M * kRowBytes;     ///< Of a stage's rows [M][kDepth].
   static constexpr int kBytesB = N * kRowBytes;     ///< Of its weights [N][kDepth].
   static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, and behind them weights.
-  static_assert(kBytesA % gemm::kAtom == 0 && kBytesB % gemm::kAtom == 0);
-  /// Shared memory of a block: stages, which begin at a multiple of kAtom, indices, and the list of
-  /// taps.
+  static_assert(kBytesA % kSwizzleAtom == 0 && kBytesB % kSwizzleAtom == 0);
+  /// Shared memory of a block: stages, which begin at a multiple of kSwizzleAtom, indices, and the
+  /// list of taps.
   static std::size_t shared_bytes(int taps) {
-    return gemm::kAtom + kStages * kStageBytes + sizeof(std::int32_t) * kIndexStages * kTaps * M +
+    return kSwizzleAtom + kStages * kStageBytes + sizeof(std::int32_t) * kIndexStages * kTaps * M +
            TapList<WgmmaShape>::bytes(taps);
   }
 };
 
-/// Asks for a step's part of the weights of channels n0 and up; zeros past the last channels.
+/// Starts the copies of a step's weights of channels n0 and up; zeros past the last channels.
 /// @param stage shared memory [Shape::N], rows of Shape::kRowBytes
 template <class Shape>
 __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv,
@@ -118,7 +116,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_wgmma(GatheredRows<typename Shape::Number> conv,
                                     FastDivision by_chunks, unsigned tiles_n) {
   char* stages = dynamic_shared<char>();
-  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
   const auto indices_at = [=](int place) { return indices + place * Shape::kTaps * Shape::M; };
   const auto stage_at = [=](int place) { return stages + place * Shape::kStageBytes; };
@@ -132,7 +130,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int group = static_cast<int>(threadIdx.x) / 128, warp = static_cast<int>(threadIdx.x) / 32;
   WarpgroupSums<typename Shape::Number, Shape::N> sums;
 
-  // Asks for a step's rows and weights, and for the indices of a later one.
+  // Starts the copies of a step's rows and weights, and of the indices of a later one.
   const auto ask_for_step = [&](int step, int place, int known, int asked) {
     if (step < list.steps()) {
       ask_for_rows(conv, list, step, indices_at(known), stage_at(place));
@@ -207,7 +205,7 @@ std::int64_t weights_of(const SparseConvProblem& conv) {
 Declined supports(const SparseConvProblem& conv) {
   if (const Declined why = declined_by_precision(conv)) return why;
   if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
-  return gemm::why_no_wgmma();
+  return why_not("sm_90a");
 }
 
 /// The workspace, front to back.

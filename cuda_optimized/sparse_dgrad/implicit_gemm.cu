@@ -176,6 +176,12 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
       const unsigned taps = shared.taps.find(gemm.table, gemm.mask, words, word,
                                              taps_between(half.first, half.end, word), gemm.rows);
       const unsigned mine = shared.taps.groups[group];
+      // Without the pipeline:
+      //
+      //     for the taps k of the word, for chunks of 16 channels:
+      //       a[m][s] = dy[table[k][row m]][chunk + s], or 0
+      //       b[s][n] = W_k[ci0 + n][chunk + s];   __syncthreads()
+      //       for s, i, j:  sums[i][j] += a[row i of this thread][s] * b[s][column j]
       TapCopies<Tile, kAligned> copies(gemm, shared, word, taps, ci0);
       for (int stage = 0; stage < kStages - 1; ++stage) copies.ask_for_next();
       int stage = 0;

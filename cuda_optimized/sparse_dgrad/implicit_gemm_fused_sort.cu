@@ -7,7 +7,7 @@
 /// cuda_optimized/sparse_conv/shared/segment_order.cuh
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The forward pass' own (sparse_conv/implicit_gemm_producers_sorted.cu): segments of
+/// **The idea.** The forward pass' own (sparse_conv/implicit_gemm_fused_sort.cu): segments of
 /// 2048 rows are sorted by their masks, each by a block, while other blocks put the weights in
 /// place. Here it spares more. A step of training that reads sorted tables has an order of its own
 /// for each direction of a strided layer, and the inverse rulebook is used once:
@@ -32,8 +32,8 @@
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "cuda_optimized/sparse_conv/shared/segment_order.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_preparation.cuh"
 #include "cuda_optimized/sparse_conv/shared/stage_product.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
@@ -86,10 +86,10 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_dgrad_implicit_gemm_fused_sort(Pass<typename Shape::Number> pass, bool pieces) {
   __shared__ Ring<Shape> ring;
   char* stages = dynamic_shared<char>();
-  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that asks for
+      // Each producer arrives when its copies have landed, and once more the one that copies
       // weights.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);

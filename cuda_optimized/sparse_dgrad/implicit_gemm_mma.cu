@@ -5,7 +5,7 @@
 /// - After: implicit_gemm_warp_specialized.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both factors with k
+/// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both operands with k
 /// running fastest, 32 bytes of k at a time; and k is co here. A row of dy has its co side by side,
 /// and so has a row [ci] of W_k. What the forward pass has to turn round on its way, this gradient
 /// finds as it should be: the matrix W_k^T in the order that mma.sync calls "col" is W_k as it
@@ -30,7 +30,7 @@
 /// **Costs.** Where rows do not consist of 16-byte pieces, it falls back to tiles of 32 x 32 and
 /// copies number by number. Declines GPUs before compute capability 8.0, and float32 with precision
 /// fp32: TF32 has 10 bits of fraction, and its results would not be those.
-/// **Try.** Give `sparse_conv` the same kernel. Which factor must now be turned round, and which
+/// **Try.** Give `sparse_conv` the same kernel. Which operand must now be turned round, and which
 /// instruction does it for 16-bit numbers while it loads them?
 #include <algorithm>
 
@@ -43,7 +43,7 @@
 #include "core/text.hpp"
 #include "cuda_optimized/sparse_dgrad/shared/mma_rows.cuh"
 #include "cuda_optimized/sparse_dgrad/shared/tile_taps.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/mma_number.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
@@ -76,7 +76,7 @@ using Narrow =
 using Small = Shape<TileSizes{.rows = 32, .channels = 32, .row_bytes = 64, .blocks = 8}>;
 constexpr std::int64_t kEnoughTiles = 64;  ///< Of 128 rows; with fewer, small ones.
 
-/// What a block needs to know.
+/// The parameters of the kernel.
 template <class T>
 struct Gradient {
   int KV, rows, Cin, Cout;
@@ -101,7 +101,7 @@ class TapCopies {
                        int ci0)
       : gradient_(gradient), shared_(shared), left_(taps), word_(word), ci0_(ci0) {}
 
-  /// Asks for the next step's tiles, if there is one, and closes the group.
+  /// Starts the copies of the next step's tiles, if there is one, and commits the group.
   __device__ void ask_for_next() {
     if (left_ != 0) {
       const int co = co0_ + piece() * R::kNumbers, Cout = gradient_.Cout;
@@ -175,6 +175,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       const unsigned taps =
           shared.taps.find(gradient.table, gradient.mask, words, word, ~0u, gradient.rows);
       const unsigned mine = shared.taps.groups[group];
+      // Without the pipeline:
+      //
+      //     for the taps k of the word, for chunks of channels:
+      //       a[m] = dy[table[k][row m]][chunk], or 0;   b[n] = W_k[ci0 + n][chunk];
+      //       __syncthreads() for 32 bytes along co:  fragments of a and b, mma.sync into the sums
       TapCopies<T, S, kAligned> copies(gradient, shared, word, taps, ci0);
       for (int stage = 0; stage < S::kStages - 1; ++stage) copies.ask_for_next();
       int stage = 0;

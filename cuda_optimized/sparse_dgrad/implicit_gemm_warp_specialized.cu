@@ -1,40 +1,41 @@
 /// @file implicit_gemm_warp_specialized.cu
-/// @brief sparse_dgrad with producer warps and wgmma: the forward pass' way, with the weights as
-/// they lie.
+/// @brief sparse_dgrad: warp specialization; producers gather, consumers multiply; weights in their
+/// own layout.
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - After: implicit_gemm_fused_sort.cu
-/// - The loops: cuda_optimized/sparse_conv/shared/stage_product.cuh
+/// - Shapes, ring, copies, store: cuda_optimized/sparse_conv/shared/stage_shapes.cuh,
+///   stage_ring.cuh
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** This gradient gathers as the forward pass does: rows of dy, by the table that
-/// leads back, in the order of its masks. So it has the same two kernels, but for a line about the
-/// weights. wgmma wants both factors along k, and k is ci in the forward pass, co here:
+/// **The idea.** The gradient gathers rows of dy by the inverse table, in the order of its masks,
+/// as the forward pass gathers features. The loops produce() and consume() are those of the forward
+/// pass. The kernel that packs the weights differs. wgmma reads both operands along k, and k is ci
+/// in the forward pass, co here:
 ///
 ///     forward    y[m]  += x[nbr[k][m]]       * W_k      W_k [ci][co], along k: columns
 ///     gradient   dx[n] += dy[nbr_back[k][n]] * W_k^T    W_k [ci][co], along k: rows
 ///
-/// The kernel that puts the weights in place must turn those of the forward pass round: for each
-/// piece of 16 bytes it loads 4 or 8 numbers from as many rows. Here a piece is 16 bytes that lie
-/// side by side.
+/// The forward pass must transpose: for each piece of 16 bytes it loads 4 or 8 numbers from as many
+/// rows. Here a piece is 16 contiguous bytes.
 ///
-/// **Expect.** The times of the forward pass, or a little less, for sweep-32-subm3, sweep-64-subm3
-/// and sweep-128-subm3: the same rows, the same products, and weights that are loaded in order.
+/// **Expect.** The times of the forward pass or slightly less for sweep-32-subm3, sweep-64-subm3
+/// and sweep-128-subm3: the same rows and products, and weights that are loaded in order.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2
 /// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, packed once
 /// @expect loads_per_output.dy 1 / 4 = 0.25, rounded once, in vectors
-/// **Costs.** As the forward pass: a workspace for the weights and, in float32 or where rows do not
-/// consist of 16-byte pieces, for a copy of dy. Declined: float32 with precision fp32; GPUs other
-/// than compute capability 9.0; over 1024 taps.
-/// **Try.** Under subm, nbr_back is nbr with its taps in the opposite order (mirrored_table.cu).
-/// What must change here, so that the table need not be there?
+/// **Costs.** As the forward pass: workspace for the weights and, in FP32 or where rows are no
+/// multiples of 16 bytes, for a copy of dy. Not supported: float32 with precision fp32, GPUs other
+/// than sm_90a, more than 1024 taps.
+/// **Try.** Under subm, nbr_back is nbr with its taps reversed (mirrored_table.cu). What must
+/// change here, so that the table is not needed?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
-#include "cuda_optimized/sparse_conv/shared/stage_preparation.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_product.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_ring.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_shapes.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
@@ -79,16 +80,162 @@ __global__ void sparse_dgrad_implicit_gemm_warp_specialized_prepare(
   copy_rows<Shape>(p);
 }
 
+/// The loop of the producer warps. Without the ring it would be
+///
+///     for each tile of this block                        rows: 128, a lane owns one of its warp's
+///       for each group of taps that any of the rows has  (TapWalk lists them)
+///         for each chunk of channels
+///           stage.a[t][row] = from[table[tap][row]][chunk]      (ask_for_rows(); -1: zeros)
+///           stage.b[t]      = weights[tap][chunk]               (one bulk copy a tap)
+///
+/// @param row this thread's of the block's first tile
+template <class Shape>
+__device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t row,
+                        Ring<Shape>& ring, char* stages) {
+  Place<Shape> place;
+  int tile = static_cast<int>(blockIdx.x);
+  for (int turn = 0; tile < pass.tiles; turn ^= 1) {
+    int following = 0;
+    if (producer() == 0) following = static_cast<int>(gridDim.x + atomicAdd(pass.handed_out, 1u));
+    TapWalk<Shape> walk(pass, row);
+    walk.find(ring.met[turn]);
+    if (producer() == 0) ring.following[turn] = following;
+    // Separates these stores from the loads below. The next stores to the same place come two tiles
+    // later: before them all producers have passed this barrier for the tile between.
+    ptx::named_barrier_sync(1, kProducers);
+    following = ring.following[turn];
+    row = own_row<Shape>(pass, following);  // in flight until the next tile begins
+    walk.begin(ring.met[turn]);
+    const int n = corner_of<Shape>(pass, tile).channel / Shape::N;
+
+    // The table's entries are loaded one group of taps ahead of the rows that they point to.
+    typename TapWalk<Shape>::Group now, ahead;
+    walk.fetch(ahead);
+    do {
+      now = ahead;
+      walk.fetch(ahead);
+      for (int chunk = 0; chunk < pass.chunks; ++chunk) {
+        // Until the consumers have released the stage. In the first pass through the ring no stage
+        // is occupied: a wait for the phase before the first one returns at once.
+        ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
+        char* const a = stages + place.stage * Shape::kStageBytes;
+        char* const b = a + Shape::kTaps * Shape::kBytesA;
+        std::uint64_t* const full = &ring.full[place.stage];
+        if (producer() == 0) {
+          const bool ends_tile = !ahead.exists && chunk + 1 == pass.chunks;
+          ring.label[place.stage] = {tile, !ends_tile               ? kNothing
+                                           : following < pass.tiles ? kTile
+                                                                    : kBlock};
+          ptx::mbarrier_arrive_expect_tx(full, Shape::kTaps * Shape::kBytesB);
+#pragma unroll
+          for (int t = 0; t < Shape::kTaps; ++t) {
+            const std::int64_t block =
+                (std::int64_t{n} * pass.conv.taps + now.tap[t]) * pass.chunks + chunk;
+            ptx::cp_async_bulk(b + t * Shape::kBytesB,
+                               pass.conv.weights + block * (Shape::N * Shape::kDepth),
+                               Shape::kBytesB, full);
+          }
+        }
+#pragma unroll
+        for (int t = 0; t < Shape::kTaps; ++t) {
+          ask_for_rows<Shape>(pass, now.index[t], chunk * Shape::kDepth, a + t * Shape::kBytesA);
+        }
+        // Arrives at the barrier when this thread's copies have landed; the thread goes on at once.
+        ptx::cp_async_mbarrier_arrive_noinc(full);
+        place.advance();
+      }
+    } while (ahead.exists);
+    tile = following;
+  }
+}
+
+/// The loop of the consumer warps. Without the ring it would be
+///
+///     for each tile of this block
+///       for each stage of the tile
+///         for each of its taps t:  accumulators += stage.a[t] * stage.b[t]
+///       to[order[row]] = accumulators                           (store_tile())
+///
+/// @param pieces whether rows of the result consist of pieces of 16 bytes
+template <class Shape>
+__device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& ring,
+                        const char* stages, bool pieces) {
+  using T = typename Shape::Number;
+  const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
+  const int own_row = thread / 32 * 16 + lane / 4;
+  // Only the lane that releases a warp's stages reads their labels, so that no lane can read a
+  // label after its stage has been released.
+  const auto told_all = [lane](const int& number) {
+    int told = 0;
+    if (lane == 0) told = number;
+    return __shfl_sync(0xFFFFFFFF, told, 0);
+  };
+  Place<Shape> place;
+  for (int ends = kNothing; ends != kBlock;) {
+    // The tile's number comes with its first stage. Its rows are needed at the end.
+    ptx::mbarrier_wait(&ring.full[place.stage], place.round);
+    const Corner corner = corner_of<Shape>(pass, told_all(ring.label[place.stage].tile));
+    std::int32_t rows[kRowTiles][2];
+#pragma unroll
+    for (int i = 0; i < kRowTiles; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const std::int64_t at = corner.row + own_row + i * kWarpgroupRows + 8 * half;
+        rows[i][half] = at < pass.conv.rows ? pass.conv.order[at] : -1;
+      }
+    }
+    WarpgroupSums<T, Shape::N> sums[kRowTiles];
+    int last_stage = -1;
+    do {
+      ptx::mbarrier_wait(&ring.full[place.stage], place.round);
+      // cp.async writes through the generic proxy, wgmma reads through the async proxy.
+      ptx::fence_proxy_async();
+      ends = told_all(ring.label[place.stage].ends);
+      const char* const a = stages + place.stage * Shape::kStageBytes;
+      const char* const b = a + Shape::kTaps * Shape::kBytesA;
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int t = 0; t < Shape::kTaps; ++t) {
+        constexpr int kGroup = 8 * Shape::kTapBytes;
+        const std::uint64_t left =
+            ptx::wgmma_descriptor(a + t * Shape::kBytesA, kGroup, Shape::kTapBytes);
+        const std::uint64_t right =
+            ptx::wgmma_descriptor(b + t * Shape::kBytesB, kGroup, Shape::kTapBytes);
+#pragma unroll
+        for (int deep = 0; deep < Shape::kTapBytes; deep += kDeep) {
+#pragma unroll
+          for (int i = 0; i < kRowTiles; ++i) {
+            // Descriptors count in units of 16 bytes.
+            const int below = i * kWarpgroupRows * Shape::kTapBytes;
+            sums[i].add(left + static_cast<std::uint64_t>((below + deep) / 16),
+                        right + static_cast<std::uint64_t>(deep / 16));
+          }
+        }
+      }
+      ptx::wgmma_commit_group();
+      // All products but this stage's are done: the stage before may be overwritten.
+      ptx::wgmma_wait_group<1>();
+      if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
+      last_stage = place.stage;
+      place.advance();
+    } while (ends == kNothing);
+    ptx::wgmma_wait_group<0>();
+    if (lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
+
+    store_tile<Shape>(pass.conv, sums, rows, corner.channel, pieces);
+  }
+}
+
 /// Block kBlockThreads; grid: tiles, or fewer blocks.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_dgrad_implicit_gemm_warp_specialized(Pass<typename Shape::Number> pass, bool pieces) {
   __shared__ Ring<Shape> ring;
   char* stages = dynamic_shared<char>();
-  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that asks for
+      // Each producer arrives when its copies have landed, and once more the one that copies
       // weights.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);

@@ -1,13 +1,13 @@
 /// @file split_k.cu
-/// @brief sparse_wgrad: parts of a tap's sum go to a workspace, and are added up in one order.
+/// @brief sparse_wgrad: deterministic split-K; a second launch adds the parts in order.
 ///
 /// - Before: split_k_atomics.cu
 /// - After: split_k_mma.cu
-/// - The kernel that adds up: shared/sum_pair_parts.cuh
+/// - How pairs are cut: shared/pair_parts.cuh; the kernel that adds them: shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** No block adds to what another block has written. Each part has a place of its own
-/// in a workspace; a second launch adds the places of each tap in one order:
+/// **The idea.** No block adds to what another block has written. Each part has its own place in a
+/// workspace, and a second launch adds the places of each tap in a fixed order:
 ///
 ///     workspace        part 0    1    2    3    4    5    6          the list of pairs:
 ///                     [Cin]  [  ]  [  ]  [  ]  [  ]  [  ]  [  ]      tap 0: parts 0, 1
@@ -16,31 +16,28 @@
 ///     second launch   dw_0 = 0 + 1 |      |     |     |     |
 ///                             dw_1 = 2 +  3  +  4  +  5   dw_2 = 6
 ///
-/// Where a tap's parts lie follows from `offsets` alone, which both launches read: the host need
-/// not know, and does not wait. How the pairs are cut depends on nothing but the problem: the same
-/// bits on every GPU, in every run.
+/// Where the parts of a tap are follows from `offsets` alone, which both launches read, so the host
+/// does not wait. The cut depends on the problem alone: the bits are the same in every run.
 ///
-/// **Expect.** sweep-64-subm3, 870 thousand pairs: about 1040 parts of 850 pairs. Their blocks of
-/// 64 threads all run at once on an H200. Predicted: 165 us for 7.1 GFLOP (110 at the peak), of
-/// which 8 for the second launch, which reads 17 MB.
+/// **Expect.** sweep-64-subm3 has 1040 parts of 850 pairs; their blocks of 64 threads run in one
+/// wave on an H200. Predicted: 165 us for 7.1 GFLOP (110 us at the peak), 8 us of them for the
+/// second launch, which reads 17 MB.
 /// @expect lanes_per_output.workspace.store 252 / 27 / 4 = 2.333, 252 parts, in vectors
 /// @expect loads_per_output.workspace 252 / 27 = 9.333, each once
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 2
-/// **Costs.** Workspace for one [Cin][Cout] a part. Declines other types than float32.
-/// **Try.** Sum up the parts in a tree, two by two. Which sums become shorter, and what does that
-/// do to the error on real data?
+/// **Costs.** Workspace of one [Cin][Cout] a part. Not supported: other types than float32.
+/// **Try.** Add the parts in a binary tree. Which sums become shorter, and how does the error
+/// change?
+#include <algorithm>
+
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/gemm/shared/gemm_plan.cuh"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/pair_product.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/sum_pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/sum_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
@@ -87,6 +84,12 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   inputs.load_rows();
   gradients.load_rows();
   for (int step = 0; step < kStages - 1; ++step) ask_for(step);
+  // Without the pipeline the loop would be
+  //
+  //     for 16 pairs of the part:
+  //       a_tile[p][m] = features[in of pair p][ci0 + m],  b_tile[p][n] = dy[out of pair p][co0 +
+  //       n]
+  //       __syncthreads();  for p, i, j:  sums[i][j] += a_tile[p][row i] * b_tile[p][column j]
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<kStages - 2>();
     // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
@@ -99,8 +102,47 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
 
   float* const to = parts + std::int64_t{work.slot} * product.Cin * product.Cout;
   tile.for_each_four(sums, [&](int m, int n, float4 four) {
-    gemm::store_four<kAligned>(to, product.Cin, product.Cout, work.ci0 + m, work.co0 + n, four);
+    const std::int64_t ci = work.ci0 + m, co = work.co0 + n;
+    if (ci >= product.Cin || co >= product.Cout) return;
+    float* const at = to + ci * product.Cout + co;
+    if constexpr (kAligned) {
+      *reinterpret_cast<float4*>(at) = four;
+    } else {
+      at[0] = four.x;
+      if (co + 1 < product.Cout) at[1] = four.y;
+      if (co + 2 < product.Cout) at[2] = four.z;
+      if (co + 3 < product.Cout) at[3] = four.w;
+    }
   });
+}
+
+constexpr int kLongestPart = 1 << 16;  ///< Pairs of a part, at most.
+
+/// The parts of a problem: as many as blocks run at once, on an H200.
+PairParts pair_parts_of(const SparseConvProblem& conv) {
+  const int channels = tile_channels(conv);
+  const std::int64_t tiles =
+      std::int64_t{ceil_div(conv.Cin, channels)} * ceil_div(conv.Cout, channels);
+  const std::int64_t blocks = 132 * (channels == 128 ? 2 : 8);
+  return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), kStepPairs, kLongestPart);
+}
+
+/// The product of a problem.
+PairProduct pair_product_of(const SparseConvProblem& conv, const SparseWgradArrays& arrays) {
+  return {.Cin = conv.Cin,
+          .Cout = conv.Cout,
+          .parts = pair_parts_of(conv),
+          .features = arrays.features,
+          .dy = arrays.dy,
+          .pairs = arrays.pairs,
+          .offsets = arrays.offsets};
+}
+
+/// Whether rows begin at multiples of 16 bytes.
+bool rows_are_aligned(const PairProduct& product) {
+  const auto address = reinterpret_cast<std::uintptr_t>(product.features) |
+                       reinterpret_cast<std::uintptr_t>(product.dy);
+  return (product.Cin | product.Cout) % 4 == 0 && address % 16 == 0;
 }
 
 Declined supports(const SparseConvProblem& conv) {

@@ -1,14 +1,14 @@
 /// @file split_k_atomics.cu
-/// @brief sparse_wgrad: parts of equal length for all blocks, in tiles of registers; atomics add.
+/// @brief sparse_wgrad: split-K with atomics; equally many pairs and a register tile a block.
 ///
 /// - Before: output_stationary.cu
 /// - After: split_k.cu
+/// - How pairs are cut and gathered: shared/pair_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** All pairs cost the same, whatever their tap. So the pairs of each tap are cut into
-/// parts of the same length, with a shorter one at the end, and each block takes one. The centre
-/// tap, with several times the pairs of the others, has several times the parts. Each block adds
-/// its sums to dw with atomics:
+/// **The idea.** All pairs cost the same, whatever their tap. The pairs of each tap are cut into
+/// parts of equal length, with a shorter one at the end, and each block computes one part. Each
+/// block adds its accumulators to dw with atomics:
 ///
 ///     pairs      tap 0          tap 1 (the centre)               tap 2
 ///              [ . . . . | . . ][ . . . . | . . . . | . . . . | . ][ . . . . | . ]
@@ -16,28 +16,25 @@
 ///                   \     /          \         \       /       /        \     /
 ///                    dw_0             - - - dw_1 - - - - - - -            dw_2
 ///
-/// A block's tile is 64 x 64 channels (or 128 x 128, or 32 x 32), of which a thread has 8 x 8 sums
-/// in registers (4 x 4 in the smallest): two rows of 64 floats serve 4096 multiply-adds.
+/// A block's tile is 64 x 64 channels (or 128 x 128, or 32 x 32), 8 x 8 accumulators a thread.
 ///
-/// **Expect.** sweep-64-subm3, 870 thousand pairs: about 1040 blocks, each of which adds 4096 sums:
-/// 4.3 million atomics, where scatter has 3.6 billion. Predicted on an H200: 165 us, of which the
-/// multiply-adds alone would take 110 at the peak.
+/// **Expect.** sweep-64-subm3 has 870 thousand pairs: 1040 blocks with 4096 accumulators each
+/// execute 4.3 million atomics, where scatter has 3.6 billion. Predicted on an H200: 165 us, of
+/// which the multiply-adds alone would take 110 us at the peak.
 /// @expect lanes_per_output.dw.atomic 252 / 27 = 9.333, 252 parts of up to 16 pairs
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 1
-/// **Costs.** Not deterministic: atomics come in any order. dw must be zeroed first. Rows that are
-/// not multiples of 16 bytes are copied a float at a time. Declines other types than float32.
-/// **Try.** Cut each tap's pairs into the same number of parts instead. Which block is the last one
-/// to finish, and how long is its part?
+/// **Costs.** Not deterministic: the order of atomics varies. dw must be zeroed first. Not
+/// supported: other types than float32.
+/// **Try.** Cut each tap's pairs into the same number of parts. Which block finishes last?
+#include <algorithm>
+
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/gemm/shared/thread_tile.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/pair_product.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
@@ -84,6 +81,12 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   inputs.load_rows();
   gradients.load_rows();
   for (int step = 0; step < kStages - 1; ++step) ask_for(step);
+  // Without the pipeline the loop would be
+  //
+  //     for 16 pairs of the part:
+  //       a_tile[p][m] = features[in of pair p][ci0 + m],  b_tile[p][n] = dy[out of pair p][co0 +
+  //       n]
+  //       __syncthreads();  for p, i, j:  sums[i][j] += a_tile[p][row i] * b_tile[p][column j]
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<kStages - 2>();
     // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
@@ -104,6 +107,35 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
       if (work.co0 + n + j < Cout) atomicAdd(to + j, of[j]);
     }
   });
+}
+
+constexpr int kLongestPart = 1 << 16;  ///< Pairs of a part, at most.
+
+/// The parts of a problem: as many as blocks run at once, on an H200.
+PairParts pair_parts_of(const SparseConvProblem& conv) {
+  const int channels = tile_channels(conv);
+  const std::int64_t tiles =
+      std::int64_t{ceil_div(conv.Cin, channels)} * ceil_div(conv.Cout, channels);
+  const std::int64_t blocks = 132 * (channels == 128 ? 2 : 8);
+  return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), kStepPairs, kLongestPart);
+}
+
+/// The product of a problem.
+PairProduct pair_product_of(const SparseConvProblem& conv, const SparseWgradArrays& arrays) {
+  return {.Cin = conv.Cin,
+          .Cout = conv.Cout,
+          .parts = pair_parts_of(conv),
+          .features = arrays.features,
+          .dy = arrays.dy,
+          .pairs = arrays.pairs,
+          .offsets = arrays.offsets};
+}
+
+/// Whether rows begin at multiples of 16 bytes.
+bool rows_are_aligned(const PairProduct& product) {
+  const auto address = reinterpret_cast<std::uintptr_t>(product.features) |
+                       reinterpret_cast<std::uintptr_t>(product.dy);
+  return (product.Cin | product.Cout) % 4 == 0 && address % 16 == 0;
 }
 
 Declined supports(const SparseConvProblem& conv) {

@@ -1,45 +1,43 @@
 /// @file split_k_mma.cu
-/// @brief sparse_wgrad: parts of the sums on tensor cores, in TF32, float16 and bfloat16.
+/// @brief sparse_wgrad: tensor cores; mma.sync, both operands are transposed as they are loaded.
 ///
 /// - Before: split_k.cu
 /// - After: split_k_wgmma.cu
+/// - How pairs are cut and gathered: shared/pair_parts.cuh; the kernel that adds the parts:
+///   shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** mma.sync wants both factors with k running fastest. But k is the pair here, and
-/// gathered rows have their channels side by side: both factors are the wrong way round. The load
-/// that takes 16-bit numbers from shared memory transposes them, ldmatrix with `.trans`:
+/// **The idea.** mma.sync reads both operands with k contiguous. Here k counts pairs, and a
+/// gathered row has its channels contiguous, so both operands must be transposed. ldmatrix with
+/// `.trans` does that while it loads 16-bit numbers from shared memory:
 ///
 ///     shared memory               8 x 8 numbers            fragment of a = features^T
 ///       pair 0  [ci . . . . .]    pair 0  o + x ...        lane (ci, pairs 0 and 1)  o
 ///       pair 1  [ci . . . . .]    pair 1  o + x ...                                  o
 ///        ...                      ldmatrix.trans    - ->   lane (ci + 1, ...)        + ...
 ///
-/// It moves pairs of bytes, so it cannot do that for floats: TF32 fragments are loaded a float at a
-/// time. Everything else is split_k: parts of equal length, a workspace, one order. dw and all sums
-/// are float32 for every type: of 125,562 terms, float16 would lose most.
+/// ldmatrix moves units of 2 bytes and cannot transpose floats, so TF32 fragments are loaded one
+/// float at a time. The rest is split_k. All accumulators and dw are FP32: a sum of 125,562 terms
+/// in FP16 would lose most of them.
 ///
-/// **Expect.** sweep-64-subm3, 870 thousand pairs: each pair's two rows are read once from the L2
-/// cache, 223 MB in 16 bits and 446 in TF32, which takes longer than the products. Predicted on an
-/// H200: 55 us in 16 bits and 100 in TF32, 8 of them for adding up the parts.
+/// **Expect.** For sweep-64-subm3 the two rows of each pair are read once from the L2 cache, 223 MB
+/// in 16 bits and 446 MB in TF32, which takes longer than the products. Predicted on an H200: 55 us
+/// in 16 bits and 100 us in TF32, 8 us of them for the second launch.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect loads_per_output.workspace 72 / 27 = 2.667, 72 parts, each once
 /// @expect launches 2
-/// **Costs.** Needs compute capability 8.0, and workspace as split_k. Where rows are not multiples
-/// of 16 bytes it falls back to tiles of 32 x 32 and copies number by number. Declines float32 with
-/// precision fp32, because TF32 has only 10 bits of fraction.
-/// **Try.** Let each pair of taps that mirror each other (under `subm`) be one block's work. Which
-/// rows do they have in common? How many loads does that save?
+/// **Costs.** Workspace as split_k. Rows that are no multiples of 16 bytes are copied number by
+/// number, in tiles of 32 x 32. Not supported: before sm_80, and float32 with precision fp32.
+/// **Try.** Let one block compute two mirrored taps (under `subm`). Which rows do they share?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/row_gather.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/sum_pair_parts.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/sum_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
@@ -111,7 +109,7 @@ __device__ void load_fragments(const T* tile, int i0, int c0,
   }
 }
 
-/// What a block needs to know.
+/// The parameters of the kernel.
 template <class T>
 struct Product {
   int Cin, Cout, tiles_out;
@@ -157,6 +155,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   inputs.load_rows();
   gradients.load_rows();
   for (int step = 0; step < S::kStages - 1; ++step) ask_for(step);
+  // Without the pipeline the loop would be
+  //
+  //     for 64 bytes of pairs:  tile[p] = features[in of pair p][ci0 ...], behind it dy[out][co0
+  //     ...]
+  //       __syncthreads();  a, b = fragments, transposed;  mma.sync: sums += a * b
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<S::kStages - 2>();
     // Now this thread's copies of the step have landed. The barrier: those of the others, too, and

@@ -1,48 +1,50 @@
 /// @file split_k_wgmma.cu
-/// @brief sparse_wgrad on Hopper: four warps gather both rows of each pair, four others multiply.
+/// @brief sparse_wgrad: warp specialization; producer warps gather for one wgmma consumer
+/// warpgroup.
 ///
 /// - Before: split_k_mma.cu
+/// - How pairs are cut: shared/pair_parts.cuh; stages, gather and second launch:
+///   shared/pair_stages.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** In 16 bits `wgmma` reads both factors across, so rows stay as they land. Four
-/// warps only bring them, into a ring of stages as in sparse_conv/implicit_gemm_producers.cu, and
-/// parts take turns at the steps of a tap:
+/// **The idea.** With 16-bit types `wgmma` reads both operands transposed from shared memory, so
+/// rows stay as they are gathered. Four producer warps fill a ring of stages, and the parts of a
+/// tap take its steps in turns:
 ///
 ///     warps 4, 5: features[in]         stages              warps 0 to 3
 ///     warps 6, 7: dy[out]        ->  a, b of 48 pairs  ->  dw_k [Cin][Cout] += a^T b
 ///
 ///     pairs of tap k   |0|1|2|0|1|2|0|1|2|0|1|    the steps of three parts
 ///
-/// No more parts are made than run at once. So the blocks of all taps go through the sites side by
-/// side, and what one tap has read is in the L2 cache for the others, with as few sums to add up as
-/// there are blocks. The second launch begins while the last blocks store theirs.
+/// No more parts are made than blocks run at once. The blocks of all taps pass through the sites
+/// together, so what one tap has read is in the L2 cache for the others. The second launch starts
+/// early (PDL), while the last blocks store their parts.
 ///
-/// **Expect.** A pair is 2 (Cin + Cout) bytes from L2: sweep-64-subm3 has 223 MB, sweep-128-subm3
-/// 445, large-128-subm3 6.0 GB; split_k_mma reads 5.5 TB/s where it does not wait for its products.
-/// Predicted on an H200 from that, and from the parts: 47, 90 and 1100 us.
+/// **Expect.** A pair reads 2 (Cin + Cout) bytes from the L2 cache: 223 MB for sweep-64-subm3, 445
+/// MB for sweep-128-subm3, 6.0 GB for large-128-subm3. Predicted on an H200: 47, 90 and 1100 us.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype fp16
 /// @expect loads_per_output.features 3838 * 4 / 27648 = 0.5553, a load for each pair, in vectors
 /// @expect loads_per_output.pairs 2 * 3838 / 27648 = 0.2776, each number once
 /// @expect loads_per_output.workspace 27 / 27 / 4 = 0.25, a part for each tap, in vectors
 /// @expect barriers_per_block 27 / 34 + 2 = 2.794, of 34 blocks 27 have a part; two for the sums
 /// @expect launches 2
-/// **Costs.** A workspace for the parts. Rows that are not multiples of 16 bytes are stored number
-/// by number, for tiles of 32 x 32. Declined: float32; GPUs other than compute capability 9.0.
-/// **Try.** Give each part one stretch of its tap's list instead. What do large layers cost then?
+/// **Costs.** Workspace for the parts. Rows that are no multiples of 16 bytes are stored number by
+/// number, for tiles of 32 x 32. Not supported: float32, GPUs other than sm_90a.
+/// **Try.** Give each part one contiguous stretch of its tap's list. What do large layers cost
+/// then?
+#include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
 #include "core/type_names.hpp"
-#include "cuda_optimized/sparse_wgrad/shared/block_work.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
 #include "cuda_optimized/sparse_wgrad/shared/pair_stages.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/reduce_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
 
-/// What a block needs to know.
+/// The parameters of the kernel.
 template <class T>
 struct Product {
   int Cin, Cout, tiles_out;
@@ -58,6 +60,27 @@ struct Ring {
       empty[S::kStages];           ///< all consumer warps have read it
 };
 
+/// setmaxnreg: takes registers, or releases some. All warps of a warpgroup call it.
+template <int kRegisters, int kBefore>
+__device__ void set_registers() {
+  if constexpr (kRegisters > kBefore) {
+    ptx::setmaxnreg_inc<kRegisters>();
+  } else if constexpr (kRegisters > 0 && kRegisters < kBefore) {
+    ptx::setmaxnreg_dec<kRegisters>();
+  }
+}
+
+/// wgmma m64nNk16 whose operands are both transposed: a row of a stage has all channels of a pair,
+/// and k counts pairs. 16-bit types alone have such descriptors.
+template <int kN, class T>
+__device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
+  if constexpr (std::is_same_v<T, Half>) {
+    ptx::wgmma_m64k16_f16<kN, true, true>(d, a, b, true);
+  } else {
+    ptx::wgmma_m64k16_bf16<kN, true, true>(d, a, b, true);
+  }
+}
+
 /// The steps of a part: those of its tap's list at which it is its turn.
 template <class S, class T>
 __device__ PairSteps turns_of(const Product<T>& product, const PairPart& part) {
@@ -67,15 +90,18 @@ __device__ PairSteps turns_of(const Product<T>& product, const PairPart& part) {
   return {all.first + skipped, all.count - skipped, parts_of(parts, all) * S::kPairs};
 }
 
-/// What the producer warps do.
+/// The loop of the producer warps: for the part's steps, stage.a[p] = features[in of pair p][ci0
+/// ...] (warps 4 and 5) and stage.b[p] = dy[out of pair p][co0 ...] (warps 6 and 7). Indices are
+/// loaded S::kAhead steps before the rows (load()), since a row can be copied only when its index
+/// is there.
 template <class T, class S, bool kAligned>
 __device__ void produce(const Product<T>& product, const BlockWork& work, PairSteps pairs,
                         int steps, Ring<S>& ring, char* stages) {
-  const bool second = producer() >= kProducers / 2;  // brings dy
+  const bool second = producer() >= kProducers / 2;  // copies dy
   StagedRows<S, kAligned> rows(second ? product.dy : product.features,
                                second ? product.Cout : product.Cin, second ? work.co0 : work.ci0,
                                product.pairs, pairs);
-  sparse_conv::producers::Place<S> place;
+  Place<S> place;
   typename StagedRows<S, kAligned>::Numbers now, ahead[S::kAhead];
 #pragma unroll
   for (int i = 0; i < S::kAhead; ++i) rows.load(ahead[i]);
@@ -84,7 +110,7 @@ __device__ void produce(const Product<T>& product, const BlockWork& work, PairSt
 #pragma unroll
     for (int i = 1; i < S::kAhead; ++i) ahead[i - 1] = ahead[i];
     rows.load(ahead[S::kAhead - 1]);
-    // Until the consumers have read what the stage held a round ago; at once in round 0.
+    // Until the consumers have released the stage; in the first pass through the ring at once.
     ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
     rows.copy(now, stages + place.stage * S::kStageBytes);
     if constexpr (kAligned) {
@@ -97,12 +123,12 @@ __device__ void produce(const Product<T>& product, const BlockWork& work, PairSt
   }
 }
 
-/// What the consumer warps do: the sums of the block's tile.
+/// The loop of the consumer warps: for each stage, sums += stage.a^T * stage.b, 16 pairs a wgmma.
 template <class T, class S>
 __device__ void consume(int steps, Ring<S>& ring, const char* stages,
                         sparse_conv::WarpgroupSums<T, S::kTile> (&sums)[S::kRowTiles]) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  sparse_conv::producers::Place<S> place;
+  Place<S> place;
   int last_stage = -1;
   for (int step = 0; step < steps; ++step) {
     ptx::mbarrier_wait(&ring.full[place.stage], place.round);
@@ -118,7 +144,7 @@ __device__ void consume(int steps, Ring<S>& ring, const char* stages,
 #pragma unroll
       for (int m = 0; m < S::kRowTiles; ++m) {
         // Descriptors count in units of 16 bytes.
-        gemm::wgmma_across<S::kTile, T>(
+        wgmma_across<S::kTile, T>(
             sums[m].of,
             left + static_cast<std::uint64_t>((m * S::kPieceBytes + i * S::kRowBytes) / 16),
             right + static_cast<std::uint64_t>(i * S::kRowBytes / 16));
@@ -147,7 +173,8 @@ __global__ void __launch_bounds__(kBlockThreads, S::kBlocks)
   }
   __shared__ Ring<S> ring;
   char* stages = dynamic_shared<char>();
-  stages += (gemm::kAtom - ptx::shared_address(stages) % gemm::kAtom) % gemm::kAtom;
+  stages += (sparse_conv::kSwizzleAtom - ptx::shared_address(stages) % sparse_conv::kSwizzleAtom) %
+            sparse_conv::kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < S::kStages; ++i) {
       ptx::mbarrier_init(&ring.full[i], kProducers);
@@ -160,11 +187,11 @@ __global__ void __launch_bounds__(kBlockThreads, S::kBlocks)
   const PairSteps pairs = turns_of<S>(product, work.part);
   const int steps = ceil_div(pairs.left, pairs.distance);
   if (threadIdx.x >= kConsumers) {
-    sparse_conv::producers::set_registers<S::kProducerRegisters, S::kEvenly>();
+    set_registers<S::kProducerRegisters, S::kEvenly>();
     produce<T, S, kAligned>(product, work, pairs, steps, ring, stages);
     return;
   }
-  sparse_conv::producers::set_registers<S::kConsumerRegisters, S::kEvenly>();
+  set_registers<S::kConsumerRegisters, S::kEvenly>();
   sparse_conv::WarpgroupSums<T, S::kTile> sums[S::kRowTiles];
   consume<T, S>(steps, ring, stages, sums);
   let_next_kernel_begin();
@@ -262,7 +289,7 @@ Declined supports(const SparseConvProblem& conv) {
   if (std::int64_t{ceil_div(conv.Cin, 32)} * ceil_div(conv.Cout, 32) > kMaxGridYZ) {
     return "more than 65535 tiles of 32 x 32 channels";
   }
-  return gemm::why_no_wgmma();
+  return why_not("sm_90a");
 }
 
 std::size_t workspace_bytes(const SparseConvProblem& conv) {

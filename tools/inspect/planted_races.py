@@ -46,7 +46,6 @@ PROBLEMS = {
     "next_stage_waited_for_too_early": "--m 1300 --n 120 --k 520 --dtype bf16",
     "aggregated_place_read_too_early": SITES, "tile_ranked_before_it_is_there": SITES,
     "looked_up_before_all_have_entered": SITES + " --form table",
-    "rows_listed_before_their_pages_are_taken": "--shape 20,20,20 --sites 3000 --form table",
     "warp_sums_read_too_early": "--shape 20,20,20 --sites 3000",
     "row_fetched_before_its_number_is_there": SPARSE, "rows_multiplied_before_they_have_landed": SPARSE,
     "sums_added_without_atomics": SPARSE, "gathered_rows_not_waited_for": SPARSE,

@@ -40,7 +40,6 @@
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/tma_windows.cuh"
 #include "cuda_optimized/gemm/shared/half_tiles.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {

@@ -1,13 +1,65 @@
 /// @file bit_ranks.cuh
-/// @brief The number of set bits before each: sums over tiles of words, then over a tile's words.
+/// @brief A bit for each cell of a grid: how sites set them, prefix sums over a block, and the rank
+/// of a bit, which is the number of set bits before it. strided/bit_grid.cu explains them.
 #pragma once
 
 #include "core/cuda/host_message.hpp"
+#include "core/cuda/launch.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/shared/block_sum.cuh"
+#include "cuda_optimized/rulebook/shared/lattice.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
+
+/// The sum of the values of the threads before this one, and of all: `total`. All threads of a
+/// block of kWarps warps call it; warp_sums [kWarps] is shared memory, free again when the next
+/// call comes.
+///
+///     a warp:    3 1 0 2        shuffle_up 1     3 4 1 2       2     3 4 4 6     inclusive
+///     the block: each warp adds the sums of the warps before it
+template <int kWarps>
+__device__ int block_exclusive_sum(int value, int* warp_sums, int* total) {
+  constexpr unsigned kWholeWarp = 0xffffffff;  // all lanes take part
+  const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
+  int inclusive = value;
+#pragma unroll
+  for (int distance = 1; distance < 32; distance *= 2) {
+    const int before = __shfl_up_sync(kWholeWarp, inclusive, distance);
+    if (lane >= distance) inclusive += before;
+  }
+  __syncthreads();  // all have read the sums of the call before this one
+  if (lane == 31) warp_sums[warp] = inclusive;
+  __syncthreads();  // all warps have written theirs
+  int before = 0, all = 0;
+#pragma unroll
+  for (int other = 0; other < kWarps; ++other) {
+    before += other < warp ? warp_sums[other] : 0;
+    all += warp_sums[other];
+  }
+  *total = all;
+  return before + inclusive - value;
+}
+
+/// Replaces the values [rows][columns] by the sums of those before in their row, and writes the sum
+/// of each row: totals [rows]. The first `blocks` blocks, of kThreads, share the work: a row each.
+template <int kThreads>
+__device__ void row_exclusive_sums(int rows, std::int64_t columns, unsigned blocks,
+                                   std::int32_t* values, std::int32_t* totals) {
+  constexpr int kWarps = kThreads / 32;
+  __shared__ int warp_sums[kWarps];
+  for (std::int64_t row = blockIdx.x; row < rows; row += blocks) {
+    std::int32_t before = 0;  // in the columns of earlier rounds
+    for (std::int64_t first = 0; first < columns; first += kThreads) {
+      const std::int64_t column = first + threadIdx.x;
+      const int own = column < columns ? values[row * columns + column] : 0;
+      int total;
+      const int sum = block_exclusive_sum<kWarps>(own, warp_sums, &total);
+      if (column < columns) values[row * columns + column] = before + sum;
+      before += total;
+    }
+    if (threadIdx.x == 0) totals[row] = before;
+  }
+}
 
 /// Words of a bit for each cell, and one behind them, which may be read with the last.
 inline std::int64_t words_for(std::int64_t cells) { return ceil_div<std::int64_t>(cells + 32, 32); }
@@ -33,14 +85,14 @@ inline constexpr int kWarps = kThreads / 32;         ///< Of a block.
 inline constexpr int kTileWords = 4 * kThreads;      ///< A thread loads four words at once.
 inline constexpr int kTilesEach = 8;  ///< Tiles whose sums a thread of the last block adds.
 
-/// What the host is told in the middle of a run.
+/// What the kernel sends to the host in the middle of a run.
 struct Count {
   std::int64_t found;      ///< Bits set in what was counted: the found sites' grid, or both.
   std::uint32_t unusable;  ///< As Progress::unusable.
   std::int64_t pairs;      ///< As Progress::pairs.
 };
 
-/// What blocks agree on. Starts as zeros.
+/// What the blocks share. Starts as zeros.
 struct Progress {
   std::uint32_t unusable;    ///< Rows of coords outside of the grid, and repeated ones.
   std::uint32_t tickets;     ///< Blocks that have counted their tiles.
@@ -71,16 +123,16 @@ __device__ inline void count_tiles(std::int64_t tiles, unsigned blocks, const st
 
 /// The block that comes last replaces the sums by those of all tiles before, and puts the sum of
 /// all behind them: sums [tiles + 1]. All `blocks` blocks call it when they have counted.
-/// @param count in the host's memory: it is told that sum; null where it does not ask
+/// @param count in the host's memory: the sum is sent there; null: it is not
 __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint32_t* sums,
                                   Progress* progress, Letter<Count>* count, int* warp_sums) {
   __shared__ bool is_last;
   __threadfence();  // the block's sums are there for all to see before its ticket is
   __syncthreads();  // those of all its threads
   if (threadIdx.x == 0) is_last = atomicAdd(&progress->tickets, 1u) == blocks - 1;
-  __syncthreads();  // thread 0 has drawn
+  __syncthreads();  // thread 0 has its ticket
   if (!is_last) return;
-  __threadfence();  // no sum is read before the last ticket was drawn
+  __threadfence();  // no sum is read before the last ticket was taken
   std::uint32_t before = 0;
   for (std::int64_t first = 0; first < tiles; first += kThreads * kTilesEach) {
     const std::int64_t own = first + std::int64_t{threadIdx.x} * kTilesEach;
@@ -154,7 +206,7 @@ __device__ void number_bits(std::int64_t tiles, unsigned blocks, const std::uint
   }
 }
 
-/// For a rung's choice: scan_tiles() takes kThreads * kTilesEach of them in a round.
+/// For a rung's choice: scan_tiles() takes kThreads * kTilesEach of them at once.
 inline const char* tiles_in_words(std::int64_t tiles) {
   return tiles == 1                       ? "one tile"
          : tiles <= kThreads * kTilesEach ? "several tiles"
@@ -168,5 +220,74 @@ inline std::string found_in_words(const RulebookProblem& book) {
 }
 
 }  // namespace bit_ranks
+
+/// Sets the bit of a given site; false if the site lies outside, or if its bit was there.
+__device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& site,
+                                  std::uint32_t* given) {
+  if (!is_inside(lattice, site)) return false;
+  const std::uint32_t cell = given_cell(lattice, site);
+  return (atomicOr(&given[cell / 32], bit_of(cell)) & bit_of(cell)) == 0;
+}
+
+/// Sets bits of a word. Most are there already, as neighbouring sites lead to the same cells, and a
+/// load is cheaper than an atomic: one from the L2, where other blocks' bits are. Bits that another
+/// thread sets between the load and the atomic are set twice, which does no harm.
+__device__ inline void set_in_word(std::uint32_t* word, std::uint32_t bits) {
+  if ((__ldcg(word) & bits) != bits) atomicOr(word, bits);
+}
+
+/// Sets the bits of `pattern`, the first at a cell.
+__device__ inline void set_bits(std::uint32_t* bits, std::uint32_t cell, std::uint32_t pattern) {
+  const std::uint64_t both = std::uint64_t{pattern} << cell % 32;
+  set_in_word(&bits[cell / 32], static_cast<std::uint32_t>(both));
+  if (both >> 32 != 0) set_in_word(&bits[cell / 32 + 1], static_cast<std::uint32_t>(both >> 32));
+}
+
+/// Sets the bits of all found cells that a given site leads to, line by line: those of a line are
+/// the same pattern everywhere, which mostly lies in one word.
+__device__ inline void mark_found(const Lattice& lattice, const LatticeSite& site,
+                                  std::uint32_t* found) {
+  const SiteRuns runs(lattice, site);
+  const LatticeAxis& last = lattice.axes[kMaxAxes - 1];
+  int tap = runs.axes[kMaxAxes - 1].tap, at = runs.axes[kMaxAxes - 1].found;
+  while (tap < last.kernel) {
+    // Cells ascend, or they descend: as many as 32 bits hold.
+    std::uint32_t pattern = 0;
+    int low = 0;
+    for (; tap < last.kernel; tap += last.tap_step, at += last.found_step) {
+      if (at < 0 || at >= last.found) continue;
+      if (pattern == 0) {
+        low = at;
+        pattern = 1;
+      } else if (at > low && at - low < 32) {
+        pattern |= 1u << (at - low);
+      } else if (at < low && low - at <= __clz(static_cast<int>(pattern))) {
+        pattern = pattern << (low - at) | 1;
+        low = at;
+      } else {
+        break;  // too far off: for the next iteration
+      }
+    }
+    if (pattern == 0) continue;
+    const auto set = [&](int, std::uint32_t line) {
+      set_bits(found,
+               line * static_cast<std::uint32_t>(last.found) + static_cast<std::uint32_t>(low),
+               pattern);
+    };
+    visit_found<0, kMaxAxes - 1>(lattice, runs, 0, runs.batch, set);
+  }
+}
+
+/// Sets the bit of a given site, and those of all that its taps lead to. A site outside leads
+/// nowhere; it is counted as unusable, and so is one whose bit is there already.
+__device__ inline void mark_site(const Lattice& lattice, const LatticeSite& site,
+                                 std::uint32_t* given, std::uint32_t* found,
+                                 std::uint32_t* unusable) {
+  // The atomic takes as long as all of mark_found(): it is issued first, and its result
+  // is needed last. A repeated site sets the same bits again.
+  const bool usable = mark_given(lattice, site, given);
+  if (is_inside(lattice, site)) mark_found(lattice, site, found);
+  if (!usable) atomicAdd(unusable, 1u);
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

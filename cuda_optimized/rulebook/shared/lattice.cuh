@@ -1,11 +1,16 @@
 /// @file lattice.cuh
-/// @brief The grids of a rulebook as kernels want them: always four axes, 32 bits, no divisions.
+/// @brief The two grids of a strided rulebook, with four axes, 32-bit numbers and no divisions:
+/// where taps lead, which problems this takes, and how bad sites are reported.
 #pragma once
 
+#include <algorithm>
 #include <numeric>
 
+#include "core/cuda/device_array.hpp"
 #include "core/cuda/launch.hpp"
+#include "core/cuda/site_check.hpp"
 #include "core/fast_division.hpp"
+#include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -165,7 +170,7 @@ struct TapRun {
 __device__ inline TapRun tap_run(const Lattice& lattice, int axis, int at) {
   const LatticeAxis& along = lattice.axes[axis];
   if (lattice.transposed) return {0, at * along.stride - along.pad};
-  // At most tap_step taps to ask; without dilation the remainder is the answer.
+  // At most tap_step taps to test; without dilation the remainder is the answer.
   for (int tap = along.dilation == 1 ? along.by_stride.remainder(
                                            at + along.pad, along.by_stride.quotient(at + along.pad))
                                      : 0;
@@ -210,6 +215,51 @@ __device__ void visit_found(const Lattice& lattice, const SiteRuns& runs, int ta
       found += axis.found_step;
     }
   }
+}
+
+/// The most sites that those of coords can lead to. Of the taps along an axis, those that lead
+/// somewhere are stride / gcd(stride, dilation) apart: with stride 2 and dilation 2, all may.
+inline std::int64_t most_found(const RulebookProblem& book) {
+  std::int64_t most = book.sites;
+  for (int axis = 0; axis < book.ndim; ++axis) {
+    const int step = book.mode == SparseMode::transposed
+                         ? 1
+                         : book.stride[axis] / std::gcd(book.stride[axis], book.dilation[axis]);
+    most *= ceil_div(book.kernel[axis], step);  // at most KV * sites: no overflow
+  }
+  return std::min(most, key_count(book, book.out_shape));
+}
+
+/// Why a Lattice does not support a problem, if so.
+inline Declined lattice_supports(const RulebookProblem& book) {
+  if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
+  for (int axis = 0; axis < book.ndim; ++axis) {
+    const std::int64_t extent = std::max(book.shape[axis], book.out_shape[axis]);
+    if (extent * book.stride[axis] + book.pad[axis] +
+            window_extent(book.kernel[axis], book.dilation[axis]) >=
+        std::int64_t{1} << 31)
+      return "windows that end before 2^31 only";
+  }
+  return {};
+}
+
+/// The same for kernels that number cells with 32 bits. The found sites' grid counts as well as the
+/// given ones': under `transposed` it is the larger one.
+inline Declined small_lattice_supports(const RulebookProblem& book) {
+  if (const std::int64_t most = std::int64_t{1} << 31;
+      key_count(book, book.shape) >= most || key_count(book, book.out_shape) >= most)
+    return "grids of fewer than 2^31 cells only";
+  return lattice_supports(book);
+}
+
+/// Says what is wrong with the sites, once a kernel has found that something is: slowly, and with
+/// the numbers of the rows. @throws BadInput
+inline void report_site_errors(const RulebookProblem& book, const std::int32_t* coords) {
+  const SiteCheck sites(book, coords);
+  const DeviceArray<std::int64_t> keys(book.sites);
+  const DeviceArray<std::int32_t> rows(book.sites);
+  sort_sites(book, coords, keys.data(), rows.data(), sites.errors());
+  sites.require_distinct();
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook

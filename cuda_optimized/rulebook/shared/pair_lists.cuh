@@ -1,8 +1,7 @@
 /// @file pair_lists.cuh
-/// @brief Lists of pairs in canonical order that are counted by tiles, summed up, and then written.
-///
-/// What submanifold/mirrored_lists.cu and strided/input_lists.cu have in common: where a list
-/// begins, and how a warp stores pairs.
+/// @brief Lists of pairs in canonical order: where a tap's list begins, how blocks add up how many
+/// pairs they have, and how a warp stores pairs side by side. The rungs that count, sum and fill
+/// (submanifold/count_scan_fill.cu and brick_lists.cu, strided/input_lists.cu) share them.
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -17,7 +16,8 @@ struct alignas(8) InOut {
 
 inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< All lanes take part.
 
-/// Adds what the threads of a block have counted to *total: one atomic a block. All of it call it.
+/// Adds what the threads of a block have counted to *total: one atomic a block. All threads of the
+/// block call it.
 __device__ inline void add_up(unsigned long long pairs, unsigned long long* total) {
   __shared__ unsigned long long pairs_of_block;
   if (threadIdx.x == 0) pairs_of_block = 0;
@@ -87,3 +87,36 @@ __device__ inline void write_both(const InOut* pairs, int count, int k, std::int
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook::pair_lists
+
+namespace convladder::BACKEND::cuda_optimized::rulebook {
+
+/// Copies pairs of tap k to `to` [count][3], which neighbouring lanes write side by side: the words
+/// of a pair come from the lane that has loaded it. For whole warps.
+__device__ inline void move_pairs(int k, const pair_lists::InOut* from, int count,
+                                  std::int32_t* to) {
+  constexpr int kAhead = 4;                    // pairs that a lane loads before it stores one
+  constexpr unsigned kWholeWarp = 0xffffffff;  // all lanes take part
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  for (int base = 0; base < count; base += 32 * kAhead) {
+    pair_lists::InOut own[kAhead];
+    for (int j = 0; j < kAhead; ++j) {
+      const int i = base + 32 * j + lane;
+      own[j] = i < count ? from[i] : pair_lists::InOut{};
+    }
+    for (int j = 0; j < kAhead; ++j) {
+      const int here = base + 32 * j;
+      if (here >= count) break;
+      for (int column = 0; column < kPairColumns; ++column) {
+        // Word `word` of 32 pairs belongs to another lane's pair.
+        const int word = 32 * column + lane, pair = word / kPairColumns;
+        const std::int32_t in = __shfl_sync(kWholeWarp, own[j].in, pair);
+        const std::int32_t out = __shfl_sync(kWholeWarp, own[j].out, pair);
+        const int which = word % kPairColumns;
+        if (here + pair < count)
+          to[here * kPairColumns + word] = which == 0 ? k : which == 1 ? in : out;
+      }
+    }
+  }
+}
+
+}  // namespace convladder::BACKEND::cuda_optimized::rulebook

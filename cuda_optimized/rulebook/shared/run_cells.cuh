@@ -48,7 +48,7 @@ inline std::int64_t run_count(const RulebookProblem& book) {
   return key_count(book, book.shape) / cells * ceil_div<std::int64_t>(cells, kCells);
 }
 
-/// Why the table cannot take the problem; nothing when it can.
+/// Why the table does not support the problem, if so.
 inline Declined declined(const RulebookProblem& book) {
   if (book.mode != SparseMode::subm) return "mode subm only";
   if (run_count(book) > std::int64_t{1} << 32)
@@ -161,7 +161,7 @@ struct Group {
   }
 };
 
-/// What the kernels of a rung tell each other and the host.
+/// What the kernels of a rung share with one another and the host.
 struct State {
   std::int32_t bad;       ///< Rows outside of the grid, and rows that repeat a site.
   std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
@@ -175,7 +175,7 @@ struct Site {
 };
 
 /// Calls visit(row, site) for all rows, and for as many beyond as make whole warps, with
-/// Site::inside false: so all lanes of a warp go round equally often. Any one-dimensional grid of
+/// Site::inside false: so all lanes of a warp iterate equally often. Any one-dimensional grid of
 /// whole warps.
 template <bool kRowsOfFour, class Visit>
 __device__ void visit_sites(const Problem& grid, const std::int32_t* coords, const Visit& visit) {
@@ -199,6 +199,27 @@ inline void require_no_bad_rows(const RulebookProblem& book, const std::int32_t*
                                  static_cast<std::size_t>(1 + book.ndim));
   download(coords, rows.size(), rows.data());
   require_no_errors(book, find_site_errors(book, rows), rows);
+}
+
+/// Whether rows are 16 bytes and begin at multiples of that: see cell_of().
+inline bool has_rows_of_four(const RulebookProblem& book, const void* coords,
+                             const void* out_coords) {
+  return book.ndim == 3 && reinterpret_cast<std::uintptr_t>(coords) % sizeof(int4) == 0 &&
+         reinterpret_cast<std::uintptr_t>(out_coords) % sizeof(int4) == 0;
+}
+
+/// Whether look_up_plane() may be used: rows of 16 bytes, and 27 taps side by side.
+inline bool is_cube_of_3(const RulebookProblem& book, const void* coords, const void* out_coords) {
+  if (!has_rows_of_four(book, coords, out_coords)) return false;
+  for (int axis = 0; axis < 3; ++axis) {
+    if (book.kernel[axis] != 3 || book.dilation[axis] != 1) return false;
+  }
+  return true;
+}
+
+/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
+inline const char* kernel_in_words(const RulebookProblem& book) {
+  return is_cube_of_3(book, nullptr, nullptr) ? "27 taps" : "any taps";
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::rulebook::runs

@@ -1,7 +1,7 @@
 /// @file runs.cuh
 /// @brief The neighbours of sites, looked up in runs of 32 cells.
 ///
-/// An index that look_up() and look_up_plane() ask keeps a word of bits for each run, wherever it
+/// An index that look_up() and look_up_plane() read keeps a word of bits for each run, wherever it
 /// keeps it. submanifold/occupancy_bits.cu explains runs. Mode subm only: the sites to look up are
 /// the outputs' sites, too.
 #pragma once
@@ -62,27 +62,6 @@ __device__ void look_up(const Problem& grid, const Cell& cell, const Index& inde
       }
     }
   }
-}
-
-/// Whether rows are 16 bytes and begin at multiples of that: see cell_of().
-inline bool has_rows_of_four(const RulebookProblem& book, const void* coords,
-                             const void* out_coords) {
-  return book.ndim == 3 && reinterpret_cast<std::uintptr_t>(coords) % sizeof(int4) == 0 &&
-         reinterpret_cast<std::uintptr_t>(out_coords) % sizeof(int4) == 0;
-}
-
-/// Whether look_up_plane() may be asked: rows of 16 bytes, and 27 taps side by side.
-inline bool is_cube_of_3(const RulebookProblem& book, const void* coords, const void* out_coords) {
-  if (!has_rows_of_four(book, coords, out_coords)) return false;
-  for (int axis = 0; axis < 3; ++axis) {
-    if (book.kernel[axis] != 3 || book.dilation[axis] != 1) return false;
-  }
-  return true;
-}
-
-/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
-inline const char* kernel_in_words(const RulebookProblem& book) {
-  return is_cube_of_3(book, nullptr, nullptr) ? "27 taps" : "any taps";
 }
 
 inline constexpr int kPlanes = 3, kPlaneLines = 3, kPlaneTaps = 9;  ///< Of a 3^3 kernel's row.

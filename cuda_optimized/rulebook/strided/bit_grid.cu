@@ -1,37 +1,35 @@
 /// @file bit_grid.cu
-/// @brief rulebook, new sites: a bit for each cell; set bits are distinct and in order, unsorted.
+/// @brief rulebook, strided: a bitmap of outputs; set bits are distinct and ordered, without a
+/// sort.
 ///
 /// - Before: compact_before_sort.cu
 /// - After: gather.cu, input_lists.cu
-/// - The bits: shared/cell_bits.cuh; the sums: shared/bit_ranks.cuh
+/// - The bits, their sums and ranks: shared/bit_ranks.cuh; where taps lead: shared/lattice.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** An output's row is the number of outputs before it. Let every cell of the outputs'
-/// grid have a bit, and every input set those of its outputs: `atomicOr`, which does not mind how
-/// often. Then the cells are in order because memory is, and no output is there twice. The row of
-/// an output is the number of bits in the words before, plus those below its own in its word
-/// (`__popc`).
+/// **The idea.** The row of an output is the number of outputs before it. Every cell of the
+/// outputs' grid has a bit, and every input sets those of its outputs with `atomicOr`, which may be
+/// repeated. The cells are ordered because memory is, and no output is there twice. A row is the
+/// number of bits in the words before, plus those below its own bit in its word (`__popc`): the
+/// *rank* of the bit.
 ///
 ///     cells      . . x . | x x . . | . . . . | . x . x       4 to a word here, 32 there
 ///     first          0         1         3         3          bits in the words before
 ///     rows           0     1 2                   3   4         + bits below in the word
 ///
-/// `first` is a running sum over all words. Each block adds up a tile of 1024 words, and the last
-/// block to finish replaces the tiles' sums by those of the tiles before. Then each block knows
-/// where its tile begins, and writes `first` and a list of cells. A second grid, of the inputs'
-/// cells, finds rows that repeat a site: their bit is there already.
+/// `first` is a prefix sum over all words: each block sums a tile of 1024 words, the last block to
+/// finish scans the sums of the tiles, and then each block writes `first` and the cells of its
+/// tile. A bit of the inputs' grid that is set already is a repeated site.
 ///
-/// **Expect.** In a sweep on 80 x 1600 x 1600 cells, kernel 3, stride 2 (sweep-k3s2-table): 3.2 MB
-/// of bits for the outputs and 25.6 MB for the inputs, filled with zeros first. 126 thousand
-/// atomics on the inputs' words, at most 300 thousand on the outputs', as neighbouring taps share
-/// one. The table, 14.8 MB, is filled with -1 and then scattered to, 423 thousand times.
+/// **Expect.** For sweep-k3s2-table 3.2 MB of bits for the outputs and 25.6 MB for the inputs are
+/// cleared.  The table, 14.8 MB, is filled with -1 and then written 423 thousand times.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.coords.load 2 * 4 * 512 = 4096, each site once in two kernels
 /// @expect lanes.nbr.store 1470, of pairs alone
 /// @expect lanes.mask.atomic 1470, one a pair
 /// @expect launches 8, nothing is sorted
-/// **Costs.** Memory and time grow with the grid. The host waits once. Declined: mode subm, grids
-/// of 2^31 cells (256 MB) and more, windows that end beyond 2^31.
+/// **Costs.** Memory and time grow with the grid. The host waits once. Not supported: mode subm,
+/// grids of 2^31 cells (256 MB of bits) and more, windows that end beyond 2^31.
 /// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and not always the same?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
@@ -40,8 +38,7 @@
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
-#include "cuda_optimized/rulebook/shared/cell_bits.cuh"
-#include "cuda_optimized/rulebook/shared/lattice_problems.cuh"
+#include "cuda_optimized/rulebook/shared/lattice.cuh"
 #include "cuda_optimized/rulebook/shared/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -59,6 +56,8 @@ using bit_ranks::Progress;
 __global__ void rulebook_strided_bit_grid_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                      std::uint32_t* given, std::uint32_t* found,
                                                      Progress* progress) {
+  // mark_site(): given[cell of the row] = 1, and for all taps that lead the site to a cell of the
+  // other grid, found[cell] = 1. Taps of a line set their bits of a word in one atomicOr.
   for (const std::int64_t row : grid_stride(lattice.sites))
     mark_site(lattice, lattice_site(lattice, coords, row), given, found, &progress->unusable);
 }
@@ -69,6 +68,8 @@ __global__ void rulebook_strided_bit_grid_count_bits(std::int64_t tiles, const s
                                                      std::uint32_t* sums, Progress* progress,
                                                      Letter<Count>* count) {
   __shared__ int warp_sums[bit_ranks::kWarps];
+  // for each tile: sums[tile] = bits set in its 1024 words;  then, in the block that finishes last,
+  // for each tile: sums[tile] = sum of sums[0 ... tile - 1]
   bit_ranks::count_tiles(tiles, gridDim.x, found, sums, warp_sums);
   bit_ranks::scan_tiles(tiles, gridDim.x, sums, progress, count, warp_sums);
 }
@@ -80,6 +81,8 @@ __global__ void rulebook_strided_bit_grid_number_sites(std::int64_t tiles,
                                                        const std::uint32_t* sums,
                                                        std::uint32_t* first, std::uint32_t* cells) {
   __shared__ bit_ranks::TileInShared shared;
+  // for each word that has bits: first[word] = bits before it;  for each bit: cells[its rank] =
+  // cell
   bit_ranks::number_bits(
       tiles, gridDim.x, found, sums, &shared,
       [&](std::uint32_t word, std::uint32_t row) { first[word] = row; },
@@ -110,6 +113,7 @@ __global__ void rulebook_strided_bit_grid_scatter_pairs(Lattice lattice, bool in
       nbr[tap * M + out] = static_cast<std::int32_t>(in);
       atomicOr(&mask[out * words + tap / 32], static_cast<std::int32_t>(1u << tap % 32));
     };
+    // for each tap that leads the site to a cell of the found grid: store(tap, cell)
     visit_found(lattice, runs, 0, runs.batch, store);
   }
 }

@@ -1,37 +1,35 @@
 /// @file gather.cu
-/// @brief rulebook, new sites: each output looks its inputs up in bits and ranks, and stores once.
+/// @brief rulebook, strided: each output looks up its inputs by bits and ranks, and stores once.
 ///
 /// - Before: bit_grid.cu
-/// - The bits: shared/cell_bits.cuh, shared/bit_ranks.cuh; the look-up: shared/tap_lines.cuh
+/// - The bits: shared/bit_ranks.cuh; the look-ups of an output: shared/output_taps.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** The table is as long as the outputs, so let outputs fill its columns: a thread an
-/// output row, which asks at each tap whether the input is there. Every place of nbr is stored
-/// once, -1 or not, and none is cleared before; a mask is collected in a register. The inputs'
-/// bits, which find repeated rows, answer a line of taps at once:
+/// **The idea.** The table has one column for each output, so one thread for each output fills it.
+/// The thread checks at each tap whether the input exists. Each entry of nbr is stored once, -1 or
+/// not, nothing is filled before, and a mask is collected in a register. The bits of the inputs'
+/// grid, which also find repeated rows, answer a line of taps at once:
 ///
 ///     inputs' bits    . . x . | x x . x      4 to a word here, 32 there
 ///     3 taps                ^   ^ ^          one word, or two shifted together: . x x
 ///     first           9         4            where the word's places in `rows` begin
 ///     rows            [4], [5]               the rows of the two inputs: 4 + the bits below
 ///
-/// So a line of 3 taps costs one load, and most lines end there. Which range of `rows` a word gets
-/// does not matter: the sites draw it from a counter, and no sum runs over all words.
-/// The kernel that counts the outputs tells the host (core/cuda/host_message.hpp). While the host
-/// creates them, the next kernel lists their cells; one is left. Under `inverse` it does not wait.
-/// **Expect.** A sweep of 125 thousand sites, kernel 3, stride 2 (sweep-k3s2-table): a memset of
-/// 28.8 MB and four kernels, 14.8 MB of nbr: on an H200 28 us of GPU time, 43 us from call to
-/// result. With stride 1 (sweep-k3s1-table) 118 MB of nbr, and 29 million questions in 10 million
-/// lines.
+/// A word takes its range of `rows` from an atomic counter. The kernel that counts the outputs
+/// sends their number to the host (core/cuda/host_message.hpp), which allocates the result while
+/// the next kernel lists their cells.
+///
+/// **Expect.** For sweep-k3s2-table (125 thousand sites, kernel 3, stride 2) a memset of 28.8 MB
+/// and four kernels, 14.8 MB of nbr: 28 us of GPU time on an H200, 43 us from call to result.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form table
 /// @expect launches 4
 /// @expect lanes.nbr.store 27 * 216 = 5832, each output looks all taps up
 /// @expect lanes.mask.atomic 0
 /// @expect lanes.mask.store 216
-/// **Costs.** A bit for each cell of both grids; 4 bytes for each word of one, few of them touched.
-/// Other kernels than 2 x 2 x 2 and 3 x 3 x 3 ask tap by tap. Declined: as bit_grid.cu.
-/// **Try.** Most bits are cleared in vain. Keep a bit for each 128 bytes of them: the thread that
-/// sets it first clears those. What must the other threads wait for?
+/// **Costs.** A bit for each cell of both grids, 4 bytes for each word of one. Kernels other than 2
+/// x 2 x 2 and 3 x 3 x 3 are looked up tap by tap. Limits as in bit_grid.cu.
+/// **Try.** Keep a bit for each 128 bytes of bits, and let the thread that sets it first clear
+/// those bytes. What must the other threads wait for?
 #include <optional>
 
 #include "core/cuda/early_launch.hpp"
@@ -42,11 +40,9 @@
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
-#include "cuda_optimized/rulebook/shared/cell_bits.cuh"
-#include "cuda_optimized/rulebook/shared/lattice_problems.cuh"
+#include "cuda_optimized/rulebook/shared/lattice.cuh"
+#include "cuda_optimized/rulebook/shared/output_taps.cuh"
 #include "cuda_optimized/rulebook/shared/table_forms.cuh"
-#include "cuda_optimized/rulebook/shared/tap_lines.cuh"
-#include "cuda_optimized/rulebook/shared/word_places.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
@@ -65,6 +61,8 @@ constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
 __global__ void rulebook_strided_gather_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                    std::uint32_t* given, std::uint32_t* found,
                                                    Progress* progress) {
+  // mark_site(): given[cell of the row] = 1, and for all taps that lead the site to a cell of the
+  // other grid, found[cell] = 1.
   for (const std::int64_t row : grid_stride(lattice.sites))
     mark_site(lattice, lattice_site(lattice, coords, row), given, found, &progress->unusable);
 }
@@ -73,7 +71,7 @@ __global__ void rulebook_strided_gather_mark_sites(Lattice lattice, const std::i
 /// of the given sites' bits a range of places, as long as it has bits: first [words]. Blocks of
 /// kThreads.
 /// @param sums [tiles + 1], out: bits of all tiles before
-/// @param count in the host's memory; null where it does not ask
+/// @param count in the host's memory; null: the number is not sent
 __global__ void rulebook_strided_gather_count_and_place(
     Lattice lattice, std::int64_t tiles, unsigned tile_blocks, const std::int32_t* coords,
     const std::uint32_t* given, const std::uint32_t* found, std::uint32_t* sums,
@@ -164,6 +162,12 @@ __global__ void __launch_bounds__(kRowThreads)
     std::int32_t* to = nbr + row;
 #pragma unroll
     for (int step = 0; step < Lines::kSteps; ++step) {
+      // look_up() stands for
+      //
+      //     for the taps k of the step:  cell = where tap k leads the output, or none
+      //       hits[k] = is the cell's bit set? rows[first[its word] + bits before it] : -1
+      //
+      // with one or two words for a line of taps, and all loads of the step in flight together.
       std::int32_t hits[Lines::kTaps];
       lines.look_up(step, bits, first, rows, hits);
 #pragma unroll

@@ -43,7 +43,6 @@
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/rulebook/shared/lattice.cuh"
-#include "cuda_optimized/rulebook/shared/lattice_problems.cuh"
 #include "cuda_optimized/rulebook/shared/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {

@@ -2,8 +2,7 @@
 /// @brief rulebook, new sites: lists of pairs from the inputs' side, without a table.
 ///
 /// - Before: bit_grid.cu
-/// - The bits: shared/cell_bits.cuh, shared/bit_ranks.cuh; the lists: shared/site_tiles.cuh,
-/// shared/pair_lists.cuh
+/// - The bits: shared/bit_ranks.cuh; the lists: shared/site_tiles.cuh, shared/pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
 /// **The idea.** Ask the outputs of a sweep which inputs they have, and with stride 1 nearly nine
@@ -39,12 +38,10 @@
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
-#include "cuda_optimized/rulebook/shared/block_sum.cuh"
-#include "cuda_optimized/rulebook/shared/cell_bits.cuh"
-#include "cuda_optimized/rulebook/shared/lattice_problems.cuh"
+#include "cuda_optimized/rulebook/shared/lattice.cuh"
+#include "cuda_optimized/rulebook/shared/output_taps.cuh"
 #include "cuda_optimized/rulebook/shared/pair_lists.cuh"
 #include "cuda_optimized/rulebook/shared/site_tiles.cuh"
-#include "cuda_optimized/rulebook/shared/word_places.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {

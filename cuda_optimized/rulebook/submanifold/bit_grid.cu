@@ -2,7 +2,7 @@
 /// @brief rulebook, submanifold: one bit a cell, and a site's row is the number of bits before.
 ///
 /// - Before: occupancy_bits.cu
-/// - After: paged_bricks.cu, bitmap_hash.cu
+/// - After: paged_bricks.cu, cooperative_launch.cu
 /// - The look-ups: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
@@ -191,6 +191,12 @@ __global__ void __launch_bounds__(kThreads)
     const auto sites = static_cast<unsigned>(grid.sites);
     for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
       const unsigned row = first + static_cast<unsigned>(row_of_tile);
+      // look_up_plane() stands for
+      //
+      //     for the 9 taps k of the plane:  cell = site + (k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1)
+      //       nbr[k][row] = is the cell's bit set? ranks of its block + bits before it : -1
+      //
+      // with one word for the three taps of a line, and all loads of a plane in flight together.
       if (row < sites)
         mask_bits[plane][row_of_tile] = runs::look_up_plane(
             grid, runs::cell_of<true>(grid, coords, row), bits, sorted, plane, row, nbr);

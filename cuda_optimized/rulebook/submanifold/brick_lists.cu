@@ -1,13 +1,13 @@
 /// @file brick_lists.cu
-/// @brief rulebook, submanifold: mirrored lists in the order of rows, whatever that is.
+/// @brief rulebook, submanifold: mirrored lists; half of the taps are looked up, in bricks.
 ///
-/// - Before: mirrored_lists.cu
-/// - The index: shared/bricks.cuh, shared/brick_taps.cuh; the lists: shared/pair_lists.cuh
+/// - Before: count_scan_fill.cu
+/// - The index: shared/bricks.cuh; the lists: shared/pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** mirrored_lists.cu uses a list for two taps only where the sites are sorted, since
-/// only then both lists are in *canonical* order, by output. But in any order of the sites, a list
-/// whose pairs have input and output exchanged holds the pairs of the opposite tap:
+/// **The idea.** If one site meets another at a tap, the other meets the one at the opposite tap.
+/// So one list of pairs serves two taps: with input and output exchanged it holds the pairs of the
+/// opposite tap. If the sites are sorted, both lists are in *canonical* order, by output:
 ///
 ///     tap 12, by output    (5, 0) (0, 2) (3, 7)        input, output
 ///     tap 14, its mirror   (0, 5) (2, 0) (7, 3)        the same pairs, by input
@@ -42,8 +42,8 @@
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/shared/block_sum.cuh"
-#include "cuda_optimized/rulebook/shared/brick_taps.cuh"
+#include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
+#include "cuda_optimized/rulebook/shared/bricks.cuh"
 #include "cuda_optimized/rulebook/shared/pair_lists.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -64,7 +64,7 @@ struct Count {
   std::int32_t bad;          ///< Rows outside of the grid, or repeated.
 };
 
-/// What the blocks tell each other.
+/// What the blocks share with one another.
 struct State {
   Count count;             ///< By the blocks that have counted.
   std::uint32_t finished;  ///< How many those are.

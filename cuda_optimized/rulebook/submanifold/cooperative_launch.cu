@@ -1,36 +1,34 @@
 /// @file cooperative_launch.cu
-/// @brief rulebook, submanifold: one launch from coordinates to table, checks included.
+/// @brief rulebook, submanifold: clear, insert and look up in one cooperative launch.
 ///
-/// - Before: bitmap_hash.cu
-/// - After: paged_bit_grid.cu
-/// - The indices: shared/run_grid.cuh, shared/run_table.cuh; the look-ups: shared/runs.cuh
+/// - Before: bit_grid.cu
+/// - The two indices: shared/run_index.cuh; the look-ups: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** A table must be empty before the first site enters it, and full before the first
-/// look-up. Separate launches see to that, but each costs time on the host and a gap on the device.
-/// A *cooperative* launch keeps its whole grid resident, so that all its threads can wait for one
-/// another in the middle:
+/// **The idea.** An index must be empty before the first site is inserted, and complete before the
+/// first look-up. The end of a kernel guarantees that, but each launch costs host time and a gap on
+/// the device. A *cooperative* launch keeps all blocks of its grid resident, so that they can wait
+/// for one another inside of the kernel:
 ///
-///     clear, copy, compare   |   enter the sites   |   look up, write nbr and mask
-///       all blocks         sync     all blocks    sync     all blocks
+///     clear, copy, compare   |   insert the sites   |   look up, write nbr and mask
+///       all blocks         sync     all blocks     sync     all blocks
 ///
-/// The first barrier also tells whether the input is sorted. If it is, and the volume is small
-/// enough, no hash is needed: each run of 32 cells has a word and a first row at its own place. The
-/// words are cleared (25.6 MB for 80 x 1600 x 1600 cells), which is cheaper than following chains.
+/// The first barrier also tells whether the input is sorted. If it is, and the grid is small
+/// enough, each run of 32 cells has a word and a first row at its own index, and a row is counted
+/// from bits. Otherwise a hash table holds the words of those runs that have sites: 64 bits with
+/// the number of the run and its word, and behind each entry the rows of its cells.
 ///
-/// The host asks nothing in between: all sizes are known beforehand, and bad rows are only counted,
-/// until finish() looks. So the launch can be recorded in a CUDA graph, and replayed for new sites.
-/// **Expect.** As bitmap_hash.cu, less the chains and two launches, each of which takes the host
-/// some 2 us and the device 1 us. On an H200 17 us for 125,562 sites (sweep-subm3-table), of which
-/// two barriers take 3 us, and 65 us for 913,903 sites (large-subm3-table).
+/// **Expect.** 17 us on an H200 for sweep-subm3-table, 3 us of them for two barriers, and 65 us for
+/// large-subm3-table. All sizes are known in advance and bad rows are only counted until finish(),
+/// so a CUDA graph can record the launch.
 /// @expect on --shape 12,12,12 --sites 512 --form table
-/// @expect launches 1, submanifold/bitmap_hash has three
+/// @expect launches 1, with all three steps
 /// @expect lanes.nbr.store 27 * 512 = 13824
 /// @expect lanes.mask.store 512
-/// **Costs.** A barrier waits for the slowest block. Other work must leave the device before a
-/// cooperative grid starts. Declined: other modes than subm, more than 2^32 runs.
-/// **Try.** Give the kernel a grid of one block more than fits. What reports it, and when? Then
-/// make it an ordinary launch, still with one block more: what would happen on a GPU?
+/// **Costs.** A barrier waits for the slowest block, and the device must be free before a
+/// cooperative grid starts. Not supported: other modes than subm, more than 2^32 runs.
+/// **Try.** Launch one block more than fits. What reports it, and when? Then use an ordinary
+/// launch.
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -40,8 +38,7 @@
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/shared/run_grid.cuh"
-#include "cuda_optimized/rulebook/shared/run_table.cuh"
+#include "cuda_optimized/rulebook/shared/run_index.cuh"
 #include "cuda_optimized/rulebook/shared/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -51,7 +48,7 @@ constexpr int kThreads = 768;
 constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
 constexpr int kMaxBlocks = 4096;                 ///< More than are resident at once on any device.
 
-/// What the blocks tell each other and the host.
+/// What the blocks share with one another and the host.
 struct State {
   std::int32_t bad;                   ///< Rows outside of the grid, and rows that repeat a site.
   std::int32_t unsorted[kMaxBlocks];  ///< By block: not 0 where it met a row out of order.
@@ -113,6 +110,12 @@ __device__ void find_neighbours(const runs::Problem& grid, const std::int32_t* c
     const auto sites = static_cast<unsigned>(grid.sites);
     for (unsigned first = blockIdx.x * kRows; first < sites; first += gridDim.x * kRows) {
       const unsigned row = first + static_cast<unsigned>(row_of_tile);
+      // look_up_plane() stands for
+      //
+      //     for the 9 taps k of the plane:  cell = site + (k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1)
+      //       nbr[k][row] = the row of the cell in the index, or -1
+      //
+      // with one word for the three taps of a line, and all loads of a plane in flight together.
       if (row < sites)
         mask_bits[plane][row_of_tile] = runs::look_up_plane(
             grid, runs::cell_of<true>(grid, coords, row), index, sorted, plane, row, nbr);

@@ -1,36 +1,31 @@
 /// @file count_scan_fill.cu
-/// @brief rulebook, submanifold: lists counted, summed up and filled: in order without atomics.
+/// @brief rulebook, submanifold: count, prefix sum, fill; ordered lists without atomics.
 ///
 /// - Before: filtered_hash.cu
-/// - After: mirrored_lists.cu
-/// - The look-ups: shared/site_hash.cuh, shared/site_filter.cuh
+/// - After: brick_lists.cu
+/// - The look-ups: shared/site_hash.cuh; how a warp stores pairs: shared/pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** A pair's place in a list is the number of pairs before it. An atomic counter says
-/// how many *asked* before, which is another number in each run. A sum over counts says how many
-/// come before in order, always the same. So the work is done in three steps.
+/// **The idea.** The place of a pair in its list is the number of pairs before it. An atomic
+/// counter returns how many requests came earlier, which differs from run to run. A prefix sum over
+/// counts is the same in every run. Hence three steps:
 ///
 ///     count   block b looks up its chunk of rows at all taps,         tap 0:  2  0  3  1
 ///             and keeps the pairs of each tap in a list of its own    tap 1:  4  4  4  3
-///     scan    sums of the counts before, tap by tap                   tap 0:  0  2  2  5 |  6
-///             (and of each tap: the lists' total is P)                tap 1:  0  4  8 12 | 15
+///     scan    exclusive sums over the chunks, tap by tap              tap 0:  0  2  2  5 |  6
+///             (and the total of each tap; all totals sum to P)        tap 1:  0  4  8 12 | 15
 ///     fill    each list moves to its place: 6 + 8 for block 2's at tap 1
 ///
-/// The look-ups are those of filtered_hash.cu. All taps of a tile of 256 rows stand in shared
-/// memory before the block's warps, each with taps of its own, go through the rows and rank the
-/// hits by ballot. So the pairs come out by tap and then by output: in canonical order.
-///
-/// **Expect.** The 25 us that filtered_hash.cu expects for 125,562 sites (sweep-subm3-pairs), less
-/// the stores of nbr; 2 us for the sums, 5 us to move 0.79 million pairs: 30 us in five launches on
-/// an H200, and 170 us for 913,903 sites (large-subm3-pairs). The host takes 15 us more to learn P.
+/// **Expect.** The 25 us of filtered_hash.cu for sweep-subm3-pairs without the stores of nbr, 2 us
+/// for the sums and 5 us to move 0.79 million pairs: 30 us in five launches on an H200, and 170 us
+/// for large-subm3-pairs. The host waits 15 us more for P.
 /// @expect lanes.nbr.store 0, there is no table
 /// @expect lanes.pairs.store 3 * 3838 = 11514, tap and two rows of 3838 pairs
 /// @expect launches 5
-/// **Costs.** The chunks' lists have room for all: 8 * KV * N bytes of workspace, most of it never
-/// touched. The host waits once, for P. Declined: other forms than pairs, other modes than subm,
-/// keys and rows of more than 63 bits together.
-/// **Try.** Replace the second kernel by exclusive_sum() of core/cuda/algorithms.hpp. What must the
-/// last kernel no longer add up, and what does the library cost for 13,000 counts?
+/// **Costs.** 8 * KV * N bytes of workspace, most of it never touched. Not supported: other forms
+/// than pairs, other modes than subm, keys and rows of more than 63 bits together.
+/// **Try.** Replace the second kernel by exclusive_sum() of core/cuda/algorithms.hpp. What does the
+/// last kernel no longer need to add, and what does the library cost for 13,000 counts?
 #include <numeric>
 #include <vector>
 
@@ -41,9 +36,7 @@
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/shared/move_pairs.cuh"
 #include "cuda_optimized/rulebook/shared/pair_lists.cuh"
-#include "cuda_optimized/rulebook/shared/site_filter.cuh"
 #include "cuda_optimized/rulebook/shared/site_hash.cuh"
 #include "cuda_optimized/rulebook/shared/site_taps.cuh"
 
@@ -125,6 +118,9 @@ __global__ void rulebook_submanifold_count_scan_fill_find_pairs(RulebookProblem 
           const GivenSite<kAxes> site(book, coords, row);
           std::uint64_t line = ~std::uint64_t{0};  // whose word is held: none
           std::uint32_t word = 0;
+          // For each tap k of these: the lambda, with the key of the cell that k leads to. A word
+          // of the filter is loaded once for a line of taps; only what it does not rule out is
+          // looked up in the hash table.
           visit_taps(book, site, first, last, [&](int k, bool inside, std::uint64_t key) {
             if (inside && key / 32 != line) {
               line = key / 32;

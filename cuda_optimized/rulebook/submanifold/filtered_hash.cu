@@ -1,35 +1,34 @@
 /// @file filtered_hash.cu
-/// @brief rulebook, submanifold: a bit for each cell is asked first, and the hash table second.
+/// @brief rulebook, submanifold: a bitmap filters the look-ups of the hash table.
 ///
 /// - Before: hash_table.cu
 /// - After: count_scan_fill.cu
-/// - The table: shared/site_hash.cuh; the filter: shared/site_filter.cuh
+/// - The table and the filter: shared/site_hash.cuh; the taps: shared/site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Of five taps of a site in a sweep, four find nothing, which takes neither key
-/// nor row, only a bit. So 32 cells along the last axis, a line, share a word. A small table of
-/// words is read first; the hash of the line's number is the place of its word.
+/// **The idea.** Four of five taps of a site in a sweep find nothing. For those neither the key nor
+/// the row is needed; one bit is enough. 32 cells along the last axis, a *line*, share a word of a
+/// small table, and the hash of the line's number is the index of its word.
 ///
 ///     cells along x    | . . x . x x . . | . . . . . . x . |      (8 for 32)
 ///     words              00101100          00000010
 ///     taps of one line           ^ ^ ^                            one word, three answers: x x .
 ///
-/// The words have no keys: two lines with the same home share a word, and a bit may be set for a
-/// cell of the other line. That costs a look-up, but a bit that is *not* set is certain, since each
-/// site has set its own (a Bloom filter with one hash function).
+/// The words have no keys. Two lines with the same hash share a word, so a bit may be set for a
+/// cell of the other line, which costs one look-up. A clear bit is certain, since each site has set
+/// its own: this is a Bloom filter with one hash function.
 ///
-/// **Expect.** Some nine words a site instead of 27 sectors; in sorted order, neighbours load the
-/// same words, which are then in the L1 cache. The hash table is searched for the 6.3 neighbours of
-/// a site, and for a few more. On an H200 25 us for 125,562 sites (sweep-subm3-table), and 120 us
-/// for 913,903 (large-subm3-table).
+/// **Expect.** About 9 words a site are loaded instead of 27 sectors, and neighbouring sites load
+/// the same words from the L1 cache. The hash table is searched for the 6.3 neighbours of a site
+/// and for a few false positives. Predicted on an H200: 25 us for sweep-subm3-table, 120 us for
+/// large-subm3-table.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 1024 * 16 + 16 + 4 * 512 = 18448, and 32 bits a site
 /// @expect lanes.workspace.atomic 607 + 512 = 1119, hash_table has 607 here; and one bit a site
 /// @expect lanes.nbr.store 27 * 512 = 13824, as before
-/// **Costs.** 4 to 8 bytes more for each site; otherwise those of hash_table.cu. In a scene without
-/// empty cells the words are read in vain.
-/// **Try.** Give each word a brick of 4 x 8 cells of the last two axes: how many words does a site
-/// ask for then?
+/// **Costs.** 4 to 8 bytes a site beside the table of hash_table.cu, with the same limits.
+/// **Try.** Let each word stand for 4 x 8 cells of the last two axes. How many words does a site
+/// load?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
@@ -37,7 +36,6 @@
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/shared/site_filter.cuh"
 #include "cuda_optimized/rulebook/shared/site_hash.cuh"
 #include "cuda_optimized/rulebook/shared/site_taps.cuh"
 #include "cuda_optimized/rulebook/shared/table_forms.cuh"
@@ -95,6 +93,12 @@ __global__ void rulebook_submanifold_filtered_hash_fill_table(RulebookProblem bo
     unsigned bits = 0;
     std::uint64_t line = ~std::uint64_t{0};  // whose word is held: none
     std::uint32_t word = 0;
+    // visit_taps() stands for
+    //
+    //     for k in 0 ... KV - 1:  cell = site - pad + tap k * dilation, along each axis
+    //       the lambda, with k, whether the cell lies in the grid, and its key (row-major number)
+    //
+    // without a division for each tap.
     visit_taps(book, site, 0, book.KV, [&](int k, bool inside, std::uint64_t key) {
       if (inside && key / 32 != line) {
         line = key / 32;

@@ -3,7 +3,7 @@
 ///
 /// - Before: output_stationary.cu
 /// - After: hash_table.cu
-/// - The table: shared/key_table.cuh; the taps of a site: shared/site_taps.cuh
+/// - The taps of a site: shared/site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** In a sweep one cell of 1600 has a site. A hash table has two to four slots for
@@ -36,11 +36,72 @@
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/shared/key_table.cuh"
 #include "cuda_optimized/rulebook/shared/site_taps.cuh"
 #include "cuda_optimized/rulebook/shared/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
+
+/// The table, at most half full: each search comes to an empty slot.
+struct KeyTable {
+  using Key = unsigned long long;  ///< The type of CUDA's 64-bit atomics.
+  /// A key's highest bit is never set.
+  static constexpr Key kEmpty = Key{1} << 63;
+  static constexpr std::int32_t kNoRow = 0x7fffffff;  ///< More than any row.
+  static constexpr int kMinBits = 6;                  ///< Of the number of slots.
+  static constexpr int kSlotsASite = 2;               ///< At least.
+
+  Key* keys;           ///< [2^bits]
+  std::int32_t* rows;  ///< [2^bits]
+  int bits;            ///< log2 of the number of slots
+
+  /// How many slots there are.
+  HOST_DEVICE std::int64_t capacity() const { return std::int64_t{1} << bits; }
+
+  /// The slot where the search for a key begins: Knuth's multiplicative hash.
+  __device__ std::uint64_t home_of(std::uint64_t key) const {
+    return key * 0x9e3779b97f4a7c15u >> (64 - bits);
+  }
+
+  /// The slot behind one; behind the last comes the first.
+  __device__ std::uint64_t after(std::uint64_t slot) const {
+    return (slot + 1) & static_cast<std::uint64_t>(capacity() - 1);
+  }
+
+  /// Empties a slot.
+  __device__ void empty(std::int64_t slot) const {
+    keys[slot] = kEmpty;
+    rows[slot] = kNoRow;
+  }
+
+  /// Puts a site in. Of rows that have the same key the lowest stays.
+  __device__ void insert(std::uint64_t key, std::int32_t row) const {
+    std::uint64_t slot = home_of(key);
+    while (true) {
+      // Compared and exchanged at once: of two threads that find it empty, one finds the other.
+      const Key there = atomicCAS(&keys[slot], kEmpty, Key{key});
+      if (there == kEmpty || there == key) break;
+      slot = after(slot);
+    }
+    atomicMin(&rows[slot], row);
+  }
+
+  /// The row of a key, or -1. All sites must have been inserted by an earlier kernel.
+  __device__ std::int32_t row_of(std::uint64_t key) const {
+    for (std::uint64_t slot = home_of(key); keys[slot] != kEmpty; slot = after(slot)) {
+      if (keys[slot] == key) return rows[slot];
+    }
+    return -1;
+  }
+};
+
+/// Cuts the table for a problem's inputs from a workspace.
+inline KeyTable cut_key_table(const RulebookProblem& book, WorkspaceCutter* cutter) {
+  const std::int64_t wanted = KeyTable::kSlotsASite * std::max<std::int64_t>(book.sites, 1);
+  const int bits = std::max(key_bits(wanted - 1), KeyTable::kMinBits);
+  return {cutter->take<KeyTable::Key>(std::int64_t{1} << bits),
+          cutter->take<std::int32_t>(std::int64_t{1} << bits), bits};
+}
+
 namespace {
 
 constexpr int kThreads = 256;
@@ -100,6 +161,12 @@ __global__ void rulebook_submanifold_linear_probing_fill_table(RulebookProblem b
   for (const std::int64_t row : grid_stride(N)) {
     const GivenSite<kAxes> site(book, coords, row);
     unsigned bits = 0;
+    // visit_taps() stands for
+    //
+    //     for k in 0 ... KV - 1:  cell = site - pad + tap k * dilation, along each axis
+    //       the lambda, with k, whether the cell lies in the grid, and its key (row-major number)
+    //
+    // without a division for each tap.
     visit_taps(book, site, 0, book.KV, [&](int k, bool inside, std::uint64_t key) {
       const std::int32_t in_row = inside ? hash.row_of(key) : -1;
       nbr[k * N + row] = in_row;

@@ -109,6 +109,12 @@ __global__ void rulebook_submanifold_output_stationary_fill_table(RulebookProble
   for (const std::int64_t row : grid_stride(N)) {
     const GivenSite<kAxes> site(book, coords, row);
     unsigned bits = 0;
+    // visit_taps() stands for
+    //
+    //     for k in 0 ... KV - 1:  cell = site - pad + tap k * dilation, along each axis
+    //       the lambda, with k, whether the cell lies in the grid, and its key (row-major number)
+    //
+    // without a division for each tap.
     visit_taps(book, site, 0, book.KV, [&](int k, bool inside, std::uint64_t key) {
       const std::int32_t there = inside ? grid[key] : kEmpty;
       const std::int32_t in_row = there != kEmpty ? there : -1;

@@ -1,36 +1,34 @@
 /// @file paged_bricks.cu
-/// @brief rulebook, submanifold: a page for each brick of cells, which its first site takes.
+/// @brief rulebook, submanifold, unsorted sites: a page per brick of cells, claimed by a first
+/// site.
 ///
 /// - Before: bit_grid.cu
-/// - The index: shared/bricks.cuh; the look-ups: shared/brick_taps.cuh
+/// - The index and its look-ups: shared/bricks.cuh; rows of coords: shared/run_cells.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** In a scanner's order paged_bit_grid.cu has two steps with a barrier behind each,
-/// from the cleared grid to the first look-up. Could a site be entered in one? It must find room
-/// for its bit and its row. So let 2 x 8 x 8 cells be a *brick*: two boards of 8 x 8 bits. Its
-/// first site takes a page for it, by compare-and-swap. Whoever comes later gets to know the page
-/// by the same instruction, and both enter their bit and their row at once.
+/// **The idea.** A rank needs all bits before any row is known, and a list of rows where sites are
+/// not sorted. Let a *brick* be 2 x 8 x 8 cells, that is two boards of 8 x 8 bits. Its first site
+/// claims a *page* for it by compare-and-swap; each later site learns the page from the same
+/// instruction. Either can enter its bit and its row at once, in any order of the sites.
 ///
-///     bricks    . 4 . . 1 .        one more than a page; 0, here a dot: no site
-///     page 0    boards of the fifth brick, and 2 x 64 rows; only those of sites are written
+///     bricks    . 4 . . 1 .        page + 1 of each brick; a dot is 0: the brick has no site
+///     page 0    boards of the fifth brick, and 2 x 64 rows, few of them written
 ///     page 3    those of the second, whose first site was that of row 3
 ///
-/// There is a page for each row of coords, and a row takes its own; their boards are cleared. That
-/// is 8.4 MB for a sweep, where words for runs of 32 cells are 25.6. And the 27 taps of a site lie
-/// in three bricks on average: one thread asks each of them once, but its own, whose page it knows.
+/// There is one page for each row of coords. Only the boards are cleared: 8.4 MB for a sweep, where
+/// words for runs of 32 cells take 25.6 MB. The window of 27 taps meets three bricks on average.
 ///
-///     clear, copy | take pages, set bits, list rows | look up          barriers: |
+///     clear, copy | claim pages, set bits, store rows | look up          barriers: |
 ///
-/// **Expect.** On an H200 a sweep in a scanner's order (scanned-subm3-table) takes 16 us, and no
-/// more than sorted; in no order (shuffled-subm3-table) 23 us. There are two barriers, not three, a
-/// third of the memory is cleared, and nine rows, loaded before any is stored, wait only once.
+/// **Expect.** 16 us on an H200 for a sweep in a scanner's order or sorted, 23 us in no order: two
+/// barriers, and nine rows that are loaded before any is stored wait once for memory.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.nbr.store 27 * 512 = 13824
-/// **Costs.** 528 bytes a site, of which most are never touched; 4 bytes for 128 cells. Sorted rows
-/// are not counted, but looked up. Declined: modes but subm; over 2^24 bricks, or 2^25 sites.
-/// **Try.** Make a brick four boards deep. What is cleared then, and how far apart do rows lie?
+/// **Costs.** 528 bytes a site, most of which are never touched, and 4 bytes for 128 cells. Not
+/// supported: modes but subm, more than 2^24 bricks or 2^25 sites.
+/// **Try.** Make a brick four boards deep. What is cleared then, and how far apart are the rows?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -40,7 +38,7 @@
 #include "core/implementation.hpp"
 #include "core/rulebook_problem.hpp"
 #include "core/text.hpp"
-#include "cuda_optimized/rulebook/shared/brick_taps.cuh"
+#include "cuda_optimized/rulebook/shared/bricks.cuh"
 #include "cuda_optimized/rulebook/shared/table_forms.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
@@ -50,7 +48,7 @@ constexpr int kAtOnce = 9;     ///< Rows of neighbours that are loaded before on
 constexpr int kThreads = 480;  ///< Of a block,
 constexpr int kBlocks = 2;     ///< of which a multiprocessor should hold so many.
 
-/// What the blocks tell each other and the host.
+/// What the blocks share with one another and the host.
 struct State {
   std::int32_t bad;  ///< Rows outside of the grid, and rows that repeat a site.
 };
@@ -78,6 +76,14 @@ __device__ void find_cube(const runs::Problem& grid, const std::int32_t* coords,
       cell = runs::cell_of<true>(grid, coords, row);
       page = 0;
     }
+    // CubeOfTaps stands for
+    //
+    //     for the 27 taps k:  cell = site + (k / 9 - 1, k / 3 % 3 - 1, k % 3 - 1)
+    //       page = pages[brick of the cell];  if (page != 0 and the cell's bit is set in its board)
+    //         nbr[k][row] = rows[page][cell of the brick], else -1
+    //
+    // The constructor loads the boards of the two to eight bricks that the window meets, each once;
+    // load_rows() loads the rows of nine taps, all in flight together.
     const bricks::CubeOfTaps<27> taps(grid, cell, index, 0, static_cast<std::int32_t>(row), page);
 #pragma unroll
     for (int first = 0; first < 27; first += kAtOnce) {

@@ -1,12 +1,15 @@
 /// @file gathered_rows.cuh
-/// @brief A sparse convolution as a product of gathered rows: what the rungs on tensor cores are
-/// given, and what the host asks about it.
+/// @brief What the rungs on tensor cores share: the convolution as a GEMM over gathered rows, rows
+/// in shared memory as permuted pieces of 16 bytes, and a warpgroup's accumulators.
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 #include "core/activation.hpp"
 #include "core/cuda/device_attribute.hpp"
+#include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -87,6 +90,76 @@ GatheredRows<T> gathered_rows(const SparseConvProblem& problem, const SparseConv
           .to = arrays.y,
           .bias = arrays.bias,
           .activation = problem.activation};
+}
+
+constexpr int kDeep = 32;  ///< Bytes along k of one mma.sync or wgmma: 8 floats or 16 halves.
+constexpr int kSwizzleAtom = 1024;  ///< Bytes after which the 128-byte swizzle repeats.
+constexpr int kWarpRows = 32;       ///< Of a tile, whose taps are found together.
+
+/// How the pieces of a row are permuted: piece p lies where p ^ permutation(row) would without it.
+/// Pieces of the same number in eight rows, which ldmatrix reads together, lie in different banks.
+template <int kPieces>
+HOST_DEVICE constexpr int permutation(int row) {
+  static_assert(kPieces == 2 || kPieces == 4 || kPieces % 8 == 0);
+  return kPieces == 2 ? row / 4 % 2 : kPieces == 4 ? row / 2 % 4 : row % 8;
+}
+
+/// Copies a piece of which `left` elements exist, and zeros behind them.
+template <bool kPieces, class T>
+__device__ inline void copy_piece(char* to, const T* from, int left) {
+  if constexpr (kPieces) {
+    ptx::cp_async<kPiece>(to, from, left > 0 ? kPiece : 0);
+  } else {
+    constexpr int kCount = kPiece / static_cast<int>(sizeof(T));
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) reinterpret_cast<T*>(to)[i] = i < left ? from[i] : T{};
+  }
+}
+
+constexpr int kWarpgroupRows = 64;  ///< Of a wgmma.
+
+/// A warpgroup's sums, 64 rows and kN channels, as wgmma spreads them.
+template <class T, int kN>
+struct WarpgroupSums {
+  float of[kN / 2] = {};               ///< This thread's.
+  static constexpr int kTogether = 2;  ///< Neighbours in a row.
+
+  /// Adds the products of 32 bytes along k; the operands are passed as descriptors.
+  __device__ void add(std::uint64_t left, std::uint64_t right) {
+    if constexpr (std::is_same_v<T, float>) {
+      ptx::wgmma_m64k8_tf32<kN>(of, left, right, true);
+    } else if constexpr (std::is_same_v<T, Half>) {
+      ptx::wgmma_m64k16_f16<kN>(of, left, right, true);
+    } else {
+      ptx::wgmma_m64k16_bf16<kN>(of, left, right, true);
+    }
+  }
+
+  /// Calls visit(row, channel, values) for each two neighbouring sums; rows count from the
+  /// warp's 16.
+  template <class Visit>
+  __device__ void for_each(const Visit& visit) const {
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+#pragma unroll
+      for (int j = 0; j < kN / 8; ++j) {
+        const float values[2] = {of[4 * j + 2 * half], of[4 * j + 2 * half + 1]};
+        visit(8 * half + lane / 4, 8 * j + lane % 4 * 2, values);
+      }
+    }
+  }
+};
+
+/// A number as wgmma should get it: float32 rounded to TF32, as wgmma would truncate it; others as
+/// they are.
+template <class T>
+__device__ T as_factor(T number) {
+  if constexpr (std::is_same_v<T, float>) {
+    return __uint_as_float(ptx::to_tf32(number));
+  } else {
+    return number;
+  }
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

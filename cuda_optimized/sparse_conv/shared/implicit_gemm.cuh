@@ -1,6 +1,6 @@
 /// @file implicit_gemm.cuh
-/// @brief What the implicit products of float32 work on, and how they store their sums;
-/// implicit_gemm.cu explains them.
+/// @brief What the implicit GEMMs in FP32 work on, the two halves of its taps, and how four
+/// accumulators are stored; implicit_gemm.cu and implicit_gemm_split_masks.cu explain them.
 #pragma once
 
 #include "core/activation.hpp"
@@ -40,7 +40,7 @@ inline ImplicitGemm implicit_gemm_of(const SparseConvProblem& conv,
           .activation = conv.activation};
 }
 
-/// What the sums of 4 neighbours, channels co to co + 3 of a row, become in y.
+/// Stores 4 neighbouring accumulators, channels co to co + 3 of a row, to y.
 /// @tparam kAligned y begins at a multiple of 16 bytes, and Cout is a multiple of 4
 template <bool kAligned>
 __device__ inline void store_sums(const ImplicitGemm& conv, std::int64_t row, int co, float4 four) {
@@ -63,6 +63,32 @@ __device__ inline void store_sums(const ImplicitGemm& conv, std::int64_t row, in
   } else {
     for (int j = 0; j < 4 && co + j < conv.Cout; ++j) to[j] = sums[j];
   }
+}
+
+/// A half of the taps.
+struct HalfOfTaps {
+  int first_tap, end_tap;     ///< The others are left out.
+  const std::int32_t* order;  ///< [M]: which row is the 0th, 1st ..., sorted by this half's masks
+  ImplicitGemm conv;          ///< The second half adds to what the first has stored, and activates.
+};
+
+/// One of the two halves of a forward pass.
+inline HalfOfTaps half_of(const SparseConvProblem& conv, const SparseConvArrays& arrays, int half) {
+  ImplicitGemm part = implicit_gemm_of(conv, arrays);
+  part.add = half == 1;
+  if (half == 0) part.activation = Activation::none;
+  return {.first_tap = first_tap(conv.book.KV, 2, half),
+          .end_tap = first_tap(conv.book.KV, 2, half + 1),
+          .order = arrays.split_order + std::int64_t{half} * conv.M,
+          .conv = part};
+}
+
+/// The bits of a mask's word that stand for the half's taps.
+__device__ inline unsigned taps_in_word(const HalfOfTaps& half, int word) {
+  const int begin = half.first_tap - 32 * word, end = half.end_tap - 32 * word;
+  const unsigned from_begin = begin <= 0 ? ~0u : begin < 32 ? ~0u << begin : 0u;
+  const unsigned from_end = end <= 0 ? ~0u : end < 32 ? ~0u << end : 0u;
+  return from_begin & ~from_end;
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -3,13 +3,11 @@
 /// implicit_gemm_warp_specialized.cu explains them.
 #pragma once
 
-#include "cuda_optimized/sparse_conv/shared/exchanged_pieces.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_rows.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_taps.cuh"
+#include "cuda_optimized/sparse_conv/shared/stage_ring.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {
 
-/// What the producer warps do. What prepare() leaves is there.
+/// The loop of the producer warps. What prepare() leaves is there.
 /// @param row this thread's of the block's first tile
 template <class Shape>
 __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t row,
@@ -36,7 +34,7 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
       now = ahead;
       walk.fetch(ahead);
       for (int chunk = 0; chunk < pass.chunks; ++chunk) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Until the consumers have released the stage; in the first pass through the ring at once.
         ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
         char* const a = stages + place.stage * Shape::kStageBytes;
         char* const b = a + Shape::kTaps * Shape::kBytesA;
@@ -68,7 +66,7 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
   }
 }
 
-/// What the consumer warps do.
+/// The loop of the consumer warps.
 /// @param pieces whether rows of the result consist of them
 template <class Shape>
 __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& ring,

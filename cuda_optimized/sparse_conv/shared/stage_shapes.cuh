@@ -1,16 +1,19 @@
 /// @file stage_shapes.cuh
-/// @brief Which shapes producer warps and wgmma have, and which one suits a problem;
+/// @brief The host's side of the warp-specialized rungs: the shapes of a stage, which one suits a
+/// problem, and the workspace with repacked weights and, where needed, copied rows.
 /// implicit_gemm_warp_specialized.cu explains them.
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <tuple>
 
+#include "core/cuda/grid_stride.hpp"
+#include "core/cuda/needs.hpp"
+#include "core/cuda/workspace_cutter.hpp"
 #include "core/half.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
-#include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {
 
@@ -48,7 +51,7 @@ struct StageShape {
   static constexpr int kBytesB = N * kTapBytes;              ///< Weights of a tap.
   static constexpr int kStageBytes = kTaps * (kBytesA + kBytesB);  ///< Of a stage.
   /// Dynamic shared memory of a block.
-  static constexpr std::size_t kSharedBytes = kStages * kStageBytes + gemm::kAtom;
+  static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kSwizzleAtom;
   /// What the compiler gives each thread, so that kBlocks fit.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
   /// Registers of a producer, where consumers need more for their sums than producers for their
@@ -58,7 +61,7 @@ struct StageShape {
   static constexpr int kConsumerRegisters =
       kProducerRegisters == 0 ? 0 : 2 * kEvenly - kProducerRegisters;
   static_assert(kConsumers == kProducers && kRowTiles == 2);
-  static_assert(kStageBytes % gemm::kAtom == 0 && kBytesB % (8 * kTapBytes) == 0);
+  static_assert(kStageBytes % kSwizzleAtom == 0 && kBytesB % (8 * kTapBytes) == 0);
   static_assert(kBlocks * (kSharedBytes + 2304) <= 227 * 1024, "shared memory of an SM");
 };
 
@@ -77,7 +80,7 @@ using Shapes = std::tuple<
     StageShape<T, StageSizes{.tap_bytes = 128, .taps = 1, .channels = 64}>,
     StageShape<T, StageSizes{.tap_bytes = 128, .taps = 1, .channels = 128, .blocks = 2}>>;
 
-/// Calls body(shape) with the first shape that has all channels, or the last. But where that has
+/// Calls body(shape) with the first shape that has all channels, or the last. Where that has
 /// few tiles, with the one of 64 channels, which has twice as many.
 template <class T, class Body>
 void with_shape(std::int64_t rows, int summed, int channels, const Body& body) {
@@ -129,7 +132,7 @@ inline Declined declined_by_producers(const SparseConvProblem& conv, std::int64_
                                                                                          << 56) {
     return "2^56 features or more";
   }
-  return gemm::why_no_wgmma();
+  return why_not("sm_90a");
 }
 
 /// What it chooses, in a few words.
@@ -145,6 +148,154 @@ inline std::string producers_in_words(const SparseConvProblem& conv, std::int64_
     });
   });
   return words;
+}
+
+/// The tiles of all rows.
+template <class T>
+struct Pass {
+  GatheredRows<T> conv;  ///< `from` and `weights` as prepare() leaves them
+  int pitch;             ///< numbers of a row of `from`
+  int chunks;            ///< stages that a row's channels take
+  int tiles_m, tiles_n;  ///< down, and side by side
+  int tiles;             ///< of rows and channels
+  unsigned* handed_out;  ///< tiles beyond the blocks' first ones
+};
+
+/// The workspace, front to back.
+template <class T>
+struct Workspace {
+  unsigned* handed_out;  ///< See Pass.
+  T* blocks;             ///< Of weights.
+  T* copy;               ///< Of rows.
+  std::size_t bytes;     ///< Of all.
+};
+
+/// @param sources rows of `from` @param begin the workspace, or null to learn its size
+template <class Shape>
+Workspace<typename Shape::Number> workspace_at(int taps, std::int64_t sources, int summed,
+                                               int channels, std::byte* begin) {
+  using T = typename Shape::Number;
+  Workspace<T> work{};
+  WorkspaceCutter cutter(begin);
+  work.handed_out = cutter.take<unsigned>(1);
+  work.blocks = cutter.take<T>(std::int64_t{ceil_div(channels, Shape::N)} * taps *
+                               ceil_div(summed, Shape::kDepth) * Shape::N * Shape::kDepth);
+  work.copy = cutter.take<T>(sources * ceil_div(summed, Shape::kCount) * Shape::kCount);
+  work.bytes = cutter.bytes();
+  return work;
+}
+
+/// Bytes of workspace for a product.
+/// @param rows of `to` @param sources rows of `from`
+template <class T>
+std::size_t producers_workspace_bytes(int taps, std::int64_t rows, std::int64_t sources, int summed,
+                                      int channels) {
+  std::size_t bytes = 0;
+  with_shape<T>(rows, summed, channels, [&]<class Shape>(Shape) {
+    bytes = workspace_at<Shape>(taps, sources, summed, channels, nullptr).bytes;
+  });
+  return bytes;
+}
+
+/// What prepare() makes before the product.
+template <class T>
+struct Preparation {
+  int taps,                 ///< As GatheredRows::taps.
+      summed,               ///< As GatheredRows::summed.
+      channels,             ///< As GatheredRows::channels.
+      chunks,               ///< As Pass::chunks.
+      tiles_n;              ///< As Pass::tiles_n.
+  const T *weights, *rows;  ///< as GatheredRows::weights and GatheredRows::from
+  T* blocks;                ///< [tiles_n][taps][chunks]: weights [N][kDepth], permuted
+  int pitch;                ///< of a row of `copy`, in numbers; whole pieces
+  std::int64_t pieces;      ///< of `copy`; 0: there is none
+  bool by_pieces;           ///< whether `rows` consist of pieces, as well
+  T* copy;                  ///< [...][pitch]: rows as operands, zeros behind the last channel
+  unsigned* handed_out;     ///< zeroed
+
+  /// Of the blocks of weights.
+  template <class Shape>
+  HOST_DEVICE std::int64_t weight_pieces() const {
+    return std::int64_t{tiles_n} * taps * chunks * Shape::N * Shape::kPieces;
+  }
+};
+
+/// What there is to prepare for a product.
+/// @param sources rows of conv.from
+template <class Shape>
+Preparation<typename Shape::Number> preparation_of(const GatheredRows<typename Shape::Number>& conv,
+                                                   std::int64_t sources, std::byte* workspace) {
+  using T = typename Shape::Number;
+  const Workspace<T> work =
+      workspace_at<Shape>(conv.taps, sources, conv.summed, conv.channels, workspace);
+  Preparation<T> preparation = {
+      .taps = conv.taps,
+      .summed = conv.summed,
+      .channels = conv.channels,
+      .chunks = ceil_div(conv.summed, Shape::kDepth),
+      .tiles_n = ceil_div(conv.channels, Shape::N),
+      .weights = conv.weights,
+      .rows = conv.from,
+      .blocks = work.blocks,
+      .pitch = ceil_div(conv.summed, Shape::kCount) * Shape::kCount,
+      .pieces = 0,
+      .by_pieces = rows_are_pieces<Shape>(conv.summed) && begins_at_piece(conv.from),
+      .copy = work.copy,
+      .handed_out = work.handed_out};
+  if (std::is_same_v<T, float> || !preparation.by_pieces) {
+    preparation.pieces = sources * (preparation.pitch / Shape::kCount);
+  }
+  return preparation;
+}
+
+/// The product behind it.
+template <class Shape>
+Pass<typename Shape::Number> pass_after(const Preparation<typename Shape::Number>& preparation,
+                                        const GatheredRows<typename Shape::Number>& conv) {
+  const auto tiles_m = static_cast<int>(ceil_div<std::int64_t>(conv.rows, kTileRows));
+  Pass<typename Shape::Number> pass = {.conv = conv,
+                                       .pitch = preparation.pitch,
+                                       .chunks = preparation.chunks,
+                                       .tiles_m = tiles_m,
+                                       .tiles_n = preparation.tiles_n,
+                                       .tiles = tiles_m * preparation.tiles_n,
+                                       .handed_out = preparation.handed_out};
+  pass.conv.weights = preparation.blocks;
+  // Also where there is no row at all: a copy of nothing begins at a piece, too.
+  if (preparation.pieces != 0 || !begins_at_piece(conv.from)) pass.conv.from = preparation.copy;
+  return pass;
+}
+
+/// Stores piece i of those at `to`.
+template <class T, int kCount>
+__device__ void store_piece(T* to, std::int64_t i, const T (&numbers)[kCount]) {
+  uint4 whole;
+  std::memcpy(&whole, numbers, sizeof whole);
+  reinterpret_cast<uint4*>(to)[i] = whole;
+}
+
+/// Copies the rows as operands, if they need it. Any one-dimensional grid.
+template <class Shape>
+__device__ void copy_rows(const Preparation<typename Shape::Number>& p) {
+  using T = typename Shape::Number;
+  T numbers[Shape::kCount];
+  const int pieces_of_row = p.pitch / Shape::kCount;
+  for (const std::int64_t i : grid_stride(p.pieces)) {
+    if (p.by_pieces) {
+      const uint4 whole = reinterpret_cast<const uint4*>(p.rows)[i];
+      std::memcpy(numbers, &whole, sizeof whole);
+    }
+    const std::int64_t row = p.by_pieces ? 0 : i / pieces_of_row;
+#pragma unroll
+    for (int j = 0; j < Shape::kCount; ++j) {
+      if (!p.by_pieces) {
+        const std::int64_t s = (i - row * pieces_of_row) * Shape::kCount + j;
+        numbers[j] = s < p.summed ? p.rows[row * p.summed + s] : T{};
+      }
+      numbers[j] = as_factor(numbers[j]);
+    }
+    store_piece(p.copy, i, numbers);
+  }
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers

@@ -1,11 +1,11 @@
 /// @file warp_accumulators.cuh
-/// @brief The sums of a warp's tile, as mma.sync spreads them, and where it looks for its factors.
+/// @brief The sums of a warp's tile, as mma.sync spreads them, and where it looks for its operands.
 #pragma once
 
 #include <type_traits>
 
 #include "core/half.hpp"
-#include "cuda_optimized/sparse_conv/shared/permuted_pieces.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 

@@ -1,5 +1,5 @@
 /// @file implicit_gemm.cuh
-/// @brief The input gradient as a matrix product whose left factor is gathered row by row:
+/// @brief The input gradient as a matrix product whose left operand is gathered row by row:
 /// implicit_gemm.cu explains it; mirrored_table.cu calls it with other tables.
 #pragma once
 

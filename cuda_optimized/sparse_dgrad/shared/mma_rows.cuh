@@ -5,7 +5,7 @@
 
 #include "core/cuda/ptx.hpp"
 #include "core/half.hpp"
-#include "cuda_optimized/sparse_wgrad/shared/mma_number.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 

@@ -1,6 +1,6 @@
 /// @file tile_taps.cuh
 /// @brief Which taps a tile of rows has, and which rows these meet: the index of an implicit GEMM's
-/// gathered factor, in shared memory.
+/// gathered operand, in shared memory.
 #pragma once
 
 #include "core/cuda/launch.hpp"

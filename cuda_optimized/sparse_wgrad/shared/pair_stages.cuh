@@ -1,22 +1,21 @@
 /// @file pair_stages.cuh
-/// @brief Stages of gathered rows that wgmma reads across, and how producer warps fill them;
-/// split_k_wgmma.cu explains it.
+/// @brief What surrounds the loops of split_k_wgmma.cu: the shape of a stage, how producer warps
+/// gather rows into it, and the second launch, which adds the parts in a fixed order.
 #pragma once
 
+#include "core/cuda/early_launch.hpp"
 #include "core/rulebook_problem.hpp"
-#include "cuda_optimized/gemm/shared/half_tiles.cuh"
-#include "cuda_optimized/sparse_conv/shared/permuted_pieces.cuh"
-#include "cuda_optimized/sparse_conv/shared/stage_ring.cuh"
-#include "cuda_optimized/sparse_conv/shared/warpgroup_accumulators.cuh"
-#include "cuda_optimized/sparse_wgrad/shared/mma_number.cuh"
-#include "cuda_optimized/tile_map/tile_map.cuh"
+#include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
+#include "cuda_optimized/sparse_wgrad/shared/pair_parts.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 
-using sparse_conv::producers::kBlockThreads;
-using sparse_conv::producers::kConsumers;
-using sparse_conv::producers::kProducers;
-using sparse_conv::producers::producer;
+constexpr int kConsumers = 128;                         ///< Threads: a warpgroup that multiplies.
+constexpr int kProducers = 128;                         ///< Four warps that gather.
+constexpr int kBlockThreads = kConsumers + kProducers;  ///< Of a block.
+
+/// A producer's number among the producers.
+__device__ inline int producer() { return static_cast<int>(threadIdx.x) - kConsumers; }
 
 /// What a stage is, and how many there are.
 struct PairStageSizes {
@@ -38,22 +37,37 @@ struct PairStages {
   static constexpr int kColumns = kTile < 64 ? kTile : 64;             ///< Channels of a piece.
   static constexpr int kRowBytes = kColumns * 2;                       ///< Of a row of it.
   static constexpr int kPieceBytes = kPairs * kRowBytes;               ///< Of a piece.
-  static constexpr int kFactorBytes = kTile / kColumns * kPieceBytes;  ///< Of one factor.
+  static constexpr int kFactorBytes = kTile / kColumns * kPieceBytes;  ///< Of one operand.
   static constexpr int kStageBytes = 2 * kFactorBytes;                 ///< Of both.
   static constexpr int kRowTiles = ceil_div(kTile, 64);  ///< Products of wgmma, one below another.
-  static constexpr int kWarpPairs = kPairs / 2;          ///< Whose rows a producer warp brings.
+  static constexpr int kWarpPairs = kPairs / 2;          ///< Whose rows a producer warp copies.
   static constexpr int kNumbers = ceil_div(kWarpPairs, 32);  ///< Of rows, that a lane looks up.
   static constexpr int kAhead = 2;                           ///< Steps that it looks up ahead.
   /// Dynamic shared memory of a block.
-  static constexpr std::size_t kSharedBytes = kStages * kStageBytes + gemm::kAtom;
+  static constexpr std::size_t kSharedBytes = kStages * kStageBytes + sparse_conv::kSwizzleAtom;
   /// What the compiler gives each thread, so that kBlocks fit.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
   /// Registers of a producer, where consumers need more for their sums; 0: all have as many.
   static constexpr int kProducerRegisters = kTile == 128 ? 56 : 0,
                        kConsumerRegisters =
                            kTile == 128 ? 2 * kEvenly - 56 : 0;  ///< Of a consumer.
-  static_assert(kStageBytes % gemm::kAtom == 0 && kFactorBytes % gemm::kAtom == 0);
+  static_assert(kStageBytes % sparse_conv::kSwizzleAtom == 0 &&
+                kFactorBytes % sparse_conv::kSwizzleAtom == 0);
   static_assert(kBlocks * (kSharedBytes + 2048) <= 227 * 1024, "shared memory of an SM");
+};
+
+/// A stage's place in the ring, and how often the ring has been passed, modulo 2: the parity that a
+/// wait for its barrier needs.
+template <class S>
+struct Place {
+  int stage = 0;       ///< Its number.
+  unsigned round = 0;  ///< Passes through the ring, modulo 2.
+  /// The next stage.
+  __device__ void advance() {
+    if (++stage < S::kStages) return;
+    stage = 0;
+    round ^= 1;
+  }
 };
 
 /// Which pairs the steps of a part have: one follows the other at a distance.
@@ -63,7 +77,7 @@ struct PairSteps {
       distance;  ///< pairs from a step to the next
 };
 
-/// A producer warp's half of the rows of one factor: warps 0 and 1 bring features, 2 and 3 dy.
+/// A producer warp's half of the rows of one operand: warps 0 and 1 copy features, 2 and 3 dy.
 /// @tparam kAligned rows can be copied in pieces of 16 bytes
 template <class Shape, bool kAligned>
 class StagedRows {
@@ -76,13 +90,13 @@ class StagedRows {
       : from_(from + c0), channels_(static_cast<unsigned>(channels)), count_(channels - c0),
         pair_(pairs + std::int64_t{steps.first} * kPairColumns + 1 + factor()), steps_(steps) {}
 
-  /// The numbers of rows that this lane asks for.
+  /// The indices of rows that this lane copies.
   struct Numbers {
     int of[Shape::kNumbers];  ///< -1: none
   };
 
-  /// Asks for the numbers of the next step's rows: long before they are needed, because the rows
-  /// can only be asked for when the numbers are there.
+  /// Loads the indices of the next step's rows, long before they are needed: a row
+  /// can be copied only when its index is there.
   __device__ void load(Numbers& numbers) {
 #pragma unroll
     for (int j = 0; j < Shape::kNumbers; ++j) {
@@ -94,7 +108,7 @@ class StagedRows {
     if (steps_.left > 0) pair_ += std::int64_t{steps_.distance} * kPairColumns;
   }
 
-  /// Asks for the rows; zeros past the end.
+  /// Copies the rows; zeros past the end.
   __device__ void copy(const Numbers& numbers, char* stage) const {
     constexpr int kCopies = Shape::kTile / 8, kAtOnce = 32 / kCopies;  // of a row; rows of a copy
     constexpr int kPieces = Shape::kColumns / 8;
@@ -109,8 +123,8 @@ class StagedRows {
       const int number = __shfl_sync(0xFFFFFFFF, numbers.of[i / 32], i % 32 + below);
       const int piece = copy % kPieces ^ sparse_conv::permutation<kPieces>(i | below);
       // The product of unsigned numbers of 32 bits, and the sum, are one instruction.
-      copy_piece<Number, kAligned>(
-          reinterpret_cast<Number*>(to + i * Shape::kRowBytes + piece * 16),
+      sparse_conv::copy_piece<kAligned>(
+          to + i * Shape::kRowBytes + piece * 16,
           from + static_cast<unsigned>(max(number, 0)) * std::uint64_t{channels_},
           number >= 0 ? left : 0);
     }
@@ -126,5 +140,93 @@ class StagedRows {
   const std::int32_t* pair_;
   PairSteps steps_;
 };
+
+namespace turns {
+
+inline constexpr int kWidth = 32;              ///< Pieces of dw that a block adds up at a time,
+inline constexpr int kGroups = 8;              ///< and threads for each of them.
+inline constexpr std::int64_t kBlocks = 1024;  ///< As many as an H200 holds at once, about.
+
+/// Sum of two pieces.
+__device__ inline float plus(float a, float b) { return a + b; }
+/// Sum of two pieces.
+__device__ inline float4 plus(float4 a, float4 b) {
+  return {a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w};
+}
+
+/// dw[k][i] = the sums of tap k's parts, for block y = k. Thread (column, group) adds every
+/// kGroups-th part; then the groups are added in their order. Grid (any, any), block (kWidth,
+/// kGroups).
+/// @param sums [most_parts][pieces]
+/// @param dw [KV][pieces]
+/// @tparam Piece float or float4
+template <class Piece>
+__global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offsets,
+                                       const Piece* sums, std::int64_t pieces, Piece* dw) {
+  __shared__ Piece of_group[kGroups][kWidth];
+  const int column = static_cast<int>(threadIdx.x), group = static_cast<int>(threadIdx.y);
+  for (int k = static_cast<int>(blockIdx.y); k < parts.KV; k += static_cast<int>(gridDim.y)) {
+    int first = 0;  // which part is this tap's first one: each warp finds out by itself
+    for (int other = column; other < k; other += kWidth) {
+      first += parts_of(parts, stretch_of(parts, offsets, 0, other));
+    }
+#pragma unroll
+    for (int distance = kWidth / 2; distance > 0; distance /= 2) {
+      first += __shfl_xor_sync(0xFFFFFFFF, first, distance);
+    }
+    const int count = parts_of(parts, stretch_of(parts, offsets, 0, k));
+    wait_for_kernel_before();  // what was read so far was there before it began
+    std::int64_t i0 = std::int64_t{blockIdx.x} * kWidth;
+    for (; i0 < pieces; i0 += std::int64_t{gridDim.x} * kWidth) {
+      const std::int64_t i = i0 + column;
+      Piece sum = {};
+      if (i < pieces) {
+        const Piece* const from = sums + first * pieces + i;
+#pragma unroll 4
+        for (int part = group; part < count; part += kGroups) {
+          const Piece of_part = from[part * pieces];
+          sum = plus(sum, of_part);
+        }
+      }
+      of_group[group][column] = sum;
+      __syncthreads();  // all groups' sums are there
+      if (group == 0 && i < pieces) {
+#pragma unroll
+        for (int other = 1; other < kGroups; ++other) {
+          const Piece of_other = of_group[other][column];
+          sum = plus(sum, of_other);
+        }
+        dw[k * pieces + i] = sum;
+      }
+      __syncthreads();  // they are used up before the next ones
+    }
+  }
+}
+
+}  // namespace turns
+
+/// Adds the parts' sums [most_parts][floats], of one slab, to dw [KV][floats], which is wholly
+/// written: zeros for taps without pairs. May begin when all blocks of the kernel before have
+/// called let_next_kernel_begin().
+inline void launch_sum_turns(const PairParts& parts, const std::int32_t* offsets, const float* sums,
+                             std::int64_t floats, float* dw) {
+  const bool fours = floats % 4 == 0 && reinterpret_cast<std::uintptr_t>(dw) % sizeof(float4) ==
+                                            0;  // as the workspace is
+  const auto launch_of = [&]<class Piece>(Piece) {
+    const std::int64_t pieces =
+        floats * static_cast<int>(sizeof(float)) / static_cast<int>(sizeof(Piece));
+    const unsigned taps = blocks_for(parts.KV, 1, kMaxGridYZ);
+    const dim3 grid(
+        blocks_for(pieces, turns::kWidth, std::max<std::int64_t>(turns::kBlocks / taps, 1)), taps);
+    launch_early(turns::sparse_wgrad_sum_turns<Piece>, {grid, dim3(turns::kWidth, turns::kGroups)},
+                 parts, offsets, reinterpret_cast<const Piece*>(sums), pieces,
+                 reinterpret_cast<Piece*>(dw));
+  };
+  if (fours) {
+    launch_of(float4{});
+  } else {
+    launch_of(0.0f);
+  }
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_wgrad

@@ -89,7 +89,6 @@ planted_bug(empty_cell_taken_for_a_row
 
 planted_bug(key_stored_without_comparing
   RUNG cuda_optimized/rulebook/submanifold/linear_probing
-  FILE cuda_optimized/rulebook/shared/key_table.cuh
   WITH ${algorithms}
   FIND [==[const Key there = atomicCAS(&keys[slot], kEmpty, Key{key});]==]
   REPLACE [==[const Key there = atomicExch(&keys[slot], Key{key});]==]
@@ -97,7 +96,6 @@ planted_bug(key_stored_without_comparing
 
 planted_bug(probing_behind_the_last_slot
   RUNG cuda_optimized/rulebook/submanifold/linear_probing
-  FILE cuda_optimized/rulebook/shared/key_table.cuh
   WITH ${algorithms}
   FIND [==[return (slot + 1) & static_cast<std::uint64_t>(capacity() - 1);]==]
   REPLACE [==[return slot + 1;]==]
@@ -135,8 +133,8 @@ planted_bug(bucket_behind_the_last_one
   TEACHES "behind the last bucket comes the first: seldom, unless sites are chosen for it")
 
 planted_bug(place_behind_the_last_one
-  RUNG cuda_optimized/rulebook/submanifold/bitmap_hash
-  FILE cuda_optimized/rulebook/shared/run_table.cuh
+  RUNG cuda_optimized/rulebook/submanifold/cooperative_launch
+  FILE cuda_optimized/rulebook/shared/run_index.cuh
   WITH ${algorithms}
   FIND [==[return place + 1 == capacity ? 0 : place + 1;]==]
   REPLACE [==[return place + 1;]==]
@@ -179,7 +177,7 @@ planted_bug(found_sites_of_32_bits
 
 planted_bug(pattern_cut_at_the_word
   RUNG cuda_optimized/rulebook/strided/bit_grid
-  FILE cuda_optimized/rulebook/shared/cell_bits.cuh
+  FILE cuda_optimized/rulebook/shared/bit_ranks.cuh
   WITH ${algorithms}
   FIND [==[if (both >> 32 != 0)]==]
   REPLACE [==[if (false)]==]
@@ -195,7 +193,7 @@ planted_bug(taps_a_stride_apart_in_spite_of_dilation
 
 planted_bug(next_word_not_looked_at
   RUNG cuda_optimized/rulebook/strided/gather
-  FILE cuda_optimized/rulebook/shared/tap_lines.cuh
+  FILE cuda_optimized/rulebook/shared/output_taps.cuh
   WITH ${algorithms}
   FIND [==[next = __ldg(&bits[cells[i] / 32 + 1]);]==]
   REPLACE [==[next = 0;]==]
@@ -203,7 +201,7 @@ planted_bug(next_word_not_looked_at
 
 planted_bug(rank_goes_on_in_the_next_word
   RUNG cuda_optimized/rulebook/strided/gather
-  FILE cuda_optimized/rulebook/shared/tap_lines.cuh
+  FILE cuda_optimized/rulebook/shared/output_taps.cuh
   WITH ${algorithms}
   FIND [==[__popc(before & ~in_word)]==]
   REPLACE [==[__popc(before)]==]
@@ -217,38 +215,22 @@ planted_bug(looked_up_before_all_have_entered
   TEACHES "one launch has no end of a kernel between its steps: only a barrier of the whole grid")
 
 planted_bug(any_order_taken_for_sorted
-  RUNG cuda_optimized/rulebook/submanifold/bitmap_hash
+  RUNG cuda_optimized/rulebook/submanifold/cooperative_launch
   WITH ${algorithms}
-  FIND [==[if (!in_order) state->unsorted = 1;]==]
-  REPLACE [==[]==]
+  FIND [==[const bool sorted = __syncthreads_or(any) == 0;]==]
+  REPLACE [==[const bool sorted = __syncthreads_or(any) >= 0;]==]
   TEACHES "a rank is a row only where the input is sorted, and an input may have any order")
 
 planted_bug(collided_run_taken_for_its_own
-  RUNG cuda_optimized/rulebook/submanifold/bitmap_hash
-  FILE cuda_optimized/rulebook/shared/run_table.cuh
+  RUNG cuda_optimized/rulebook/submanifold/cooperative_launch
+  FILE cuda_optimized/rulebook/shared/run_index.cuh
   WITH ${algorithms}
   FIND [==[while (entry != 0 && entry >> 32 != run) {]==]
   REPLACE [==[while (false) {]==]
   TEACHES "a place that is taken may be taken by another: an entry says whose it is")
 
-planted_bug(mirrored_in_any_order
-  RUNG cuda_optimized/rulebook/submanifold/mirrored_lists
-  FILE cuda_optimized/rulebook/shared/tile_counts.cuh
-  WITH ${algorithms}
-  FIND [==[count(sorted ? centre + 1 : KV)]==]
-  REPLACE [==[count(centre + 1)]==]
-  TEACHES "a list is its mirror's only where the sites are sorted; else the opposite tap is looked up, too")
-
-planted_bug(centre_mirrored_to_itself
-  RUNG cuda_optimized/rulebook/submanifold/mirrored_lists
-  FILE cuda_optimized/rulebook/shared/tile_counts.cuh
-  WITH ${algorithms}
-  FIND [==[sorted && k < centre;]==]
-  REPLACE [==[sorted && k <= centre;]==]
-  TEACHES "the centre is its own opposite: its pairs count once")
-
 planted_bug(staged_pairs_read_too_early
-  RUNG cuda_optimized/rulebook/submanifold/mirrored_lists
+  RUNG cuda_optimized/rulebook/submanifold/brick_lists
   WITH ${algorithms}
   FIND [==[__syncwarp();  // all pairs are there before other lanes write them]==]
   REPLACE [==[]==]
@@ -286,8 +268,8 @@ planted_bug(lists_of_inverse_keep_the_roles
   TEACHES "given sites are the outputs of an inverse convolution, whose lists are in their order")
 
 planted_bug(warp_sums_read_too_early
-  RUNG cuda_optimized/rulebook/submanifold/mirrored_lists
-  FILE cuda_optimized/rulebook/shared/block_sum.cuh
+  RUNG cuda_optimized/rulebook/submanifold/brick_lists
+  FILE cuda_optimized/rulebook/shared/bit_ranks.cuh
   WITH ${algorithms}
   FIND [==[__syncthreads();  // all warps have written theirs]==]
   REPLACE [==[]==]
@@ -314,13 +296,6 @@ planted_bug(words_before_in_the_block_forgotten
   REPLACE [==[for (std::uint32_t before = found.run; before < found.run; ++before)]==]
   TEACHES "a rank has three parts: the blocks before, the words before, and the bits before")
 
-planted_bug(rows_listed_before_their_pages_are_taken
-  RUNG cuda_optimized/rulebook/submanifold/paged_bit_grid
-  WITH ${algorithms}
-  FIND [==[all_blocks.sync();  // all runs have pages before rows go there]==]
-  REPLACE [==[]==]
-  TEACHES "which page is a run's, another block may say: until the barrier it is whatever the memory held")
-
 planted_bug(page_of_the_first_forgotten
   RUNG cuda_optimized/rulebook/submanifold/paged_bricks
   FILE cuda_optimized/rulebook/shared/bricks.cuh
@@ -331,7 +306,7 @@ planted_bug(page_of_the_first_forgotten
 
 planted_bug(fourth_brick_of_a_window_forgotten
   RUNG cuda_optimized/rulebook/submanifold/paged_bricks
-  FILE cuda_optimized/rulebook/shared/brick_taps.cuh
+  FILE cuda_optimized/rulebook/shared/bricks.cuh
   WITH ${algorithms}
   FIND [==[{true, x != 0, y != 0, x != 0 && y != 0};]==]
   REPLACE [==[{true, x != 0, y != 0, false};]==]

@@ -80,21 +80,21 @@ planted_bug(rows_multiplied_before_they_landed
 
 planted_bug(missing_row_gathered_as_any_other
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/shared/gathered_copies.cuh
+  FILE cuda_optimized/sparse_conv/shared/gathered_tiles.cuh
   FIND [==[from + at, index < 0 ? 0 : left);]==]
   REPLACE [==[from + at, left);]==]
   TEACHES "-1 is no row: what cp.async is not told to leave out, it reads")
 
 planted_bug(pieces_stored_unpermuted
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/shared/gathered_copies.cuh
+  FILE cuda_optimized/sparse_conv/shared/gathered_tiles.cuh
   FIND [==[char* const a = stage + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;]==]
   REPLACE [==[char* const a = stage + row * Shape::kRowBytes + piece * kPiece;]==]
   TEACHES "who stores and who loads must permute the pieces of a row alike")
 
 planted_bug(taps_of_the_first_row_only
   RUNG cuda_optimized/sparse_conv/implicit_gemm_mma
-  FILE cuda_optimized/sparse_conv/shared/gathered_taps.cuh
+  FILE cuda_optimized/sparse_conv/shared/gathered_tiles.cuh
   FIND [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, distance);]==]
   REPLACE [==[bits |= __shfl_xor_sync(0xFFFFFFFF, bits, 0 * distance);]==]
   TEACHES "a tile needs the taps of all its rows, also where sorting has made them alike")
@@ -113,21 +113,19 @@ planted_bug(weights_stored_unpermuted
 
 planted_bug(arrival_before_the_copies
   RUNG cuda_optimized/sparse_conv/implicit_gemm_warp_specialized
-  FILE cuda_optimized/sparse_conv/shared/stage_product.cuh
   FIND [==[ptx::cp_async_mbarrier_arrive_noinc(full);]==]
   REPLACE [==[ptx::mbarrier_arrive(full);]==]
   TEACHES "a thread that has asked for copies has not got them: they must arrive, not it")
 
 planted_bug(stage_given_back_while_it_is_read
   RUNG cuda_optimized/sparse_conv/implicit_gemm_warp_specialized
-  FILE cuda_optimized/sparse_conv/shared/stage_product.cuh
   FIND [==[ptx::wgmma_wait_group<1>();]==]
   REPLACE [==[ptx::wgmma_wait_group<2>();]==]
   TEACHES "products that have been issued are not done: the stage before is still being read")
 
 planted_bug(last_taps_left_out
   RUNG cuda_optimized/sparse_conv/implicit_gemm_warp_specialized
-  FILE cuda_optimized/sparse_conv/shared/stage_taps.cuh
+  FILE cuda_optimized/sparse_conv/shared/stage_ring.cuh
   FIND [==[if (t == 0) group.exists = exists;]==]
   REPLACE [==[if (t == Shape::kTaps - 1) group.exists = exists;]==]
   TEACHES "a list of taps seldom fills its last stage, and has to be multiplied to its end")
@@ -140,9 +138,10 @@ planted_bug(tile_handed_out_to_nobody
 
 planted_bug(keys_read_before_they_are_there
   RUNG cuda_optimized/sparse_conv/implicit_gemm_fused_sort
-  FILE cuda_optimized/sparse_conv/shared/sorted_masks.cuh
-  FIND [==[__syncthreads();]==]
-  REPLACE [==[]==]
+  FILE cuda_optimized/sparse_conv/shared/segment_order.cuh
+  FIND [==[__syncthreads();
+        }]==]
+  REPLACE [==[}]==]
   TEACHES "keys of other warps pass through shared memory: a sort that reads old ones loses rows")
 
 planted_bug(segment_sorted_into_the_first
@@ -192,7 +191,7 @@ planted_bug(inputs_of_other_lanes_not_waited_for
 
 planted_bug(warps_skip_what_the_first_skips
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
-  FILE cuda_optimized/sparse_conv/shared/listed_taps.cuh
+  FILE cuda_optimized/sparse_conv/shared/async_copies.cuh
   FIND [==[>> lane_ & 1) << w;]==]
   REPLACE [==[>> lane_ & 1);]==]
   TEACHES "every warp has taps of its own")

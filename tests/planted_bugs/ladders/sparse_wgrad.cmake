@@ -19,7 +19,7 @@ planted_bug(dw_not_zeroed_before_atomics
 
 planted_bug(pairs_of_the_next_part
   RUNG cuda_optimized/sparse_wgrad/split_k_mma
-  FILE cuda_optimized/sparse_wgrad/shared/row_gather.cuh
+  FILE cuda_optimized/sparse_wgrad/shared/pair_parts.cuh
   FIND [==[rows_[j] = pair < left_ ? pair_[pair * kPairColumns] : -1;]==]
   REPLACE [==[rows_[j] = left_ > 0 ? pair_[pair * kPairColumns] : -1;]==]
   TEACHES "parts end where their tap ends, not at a whole step")
@@ -32,14 +32,14 @@ planted_bug(rows_of_pairs_not_waited_for
 
 planted_bug(last_group_of_parts_not_added
   RUNG cuda_optimized/sparse_wgrad/split_k_mma
-  FILE cuda_optimized/sparse_wgrad/shared/sum_pair_parts.cuh
+  FILE cuda_optimized/sparse_wgrad/shared/sum_parts.cuh
   FIND [==[for (int part = group; part < count[slab]; part += groups)]==]
   REPLACE [==[for (int part = group; part < count[slab] - 1; part += groups)]==]
   TEACHES "the last part of a tap is shorter than the others, and counts all the same")
 
 planted_bug(sum_over_lanes_without_the_taps_before
   RUNG cuda_optimized/sparse_wgrad/split_k_mma
-  FILE cuda_optimized/sparse_wgrad/shared/block_work.cuh
+  FILE cuda_optimized/sparse_wgrad/shared/pair_parts.cuh
   FIND [==[index -= __shfl_sync(0xFFFFFFFF, sum, 31);]==]
   REPLACE [==[index -= __shfl_sync(0xFFFFFFFF, sum, 30);]==]
   TEACHES "a warp sees 32 taps at a time: kernels with more of them need the sum of all 32")

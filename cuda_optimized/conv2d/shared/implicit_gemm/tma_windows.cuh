@@ -17,7 +17,6 @@
 #include "core/text.hpp"
 #include "core/type_names.hpp"
 #include "cuda_optimized/gemm/shared/half_tiles.cuh"
-#include "cuda_optimized/gemm/shared/half_types.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 

@@ -1,5 +1,5 @@
-/// @file sum_pair_parts.cuh
-/// @brief The second launch of split_k.cu and split_k_mma.cu, which adds the parts' sums in one
+/// @file sum_parts.cuh
+/// @brief The second launch of split_k.cu and split_k_mma.cu, which adds the parts in a fixed
 /// order; split_k.cu explains it.
 #pragma once
 

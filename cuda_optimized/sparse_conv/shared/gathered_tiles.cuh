@@ -1,10 +1,15 @@
-/// @file gathered_taps.cuh
-/// @brief The rows of a tile and the taps that they meet, listed in shared memory, and the steps
-/// that follow from them.
+/// @file gathered_tiles.cuh
+/// @brief A tile of gathered rows, for a block whose threads both copy and multiply: the list of
+/// its taps, the copies of a step's rows, and the store of the result. implicit_gemm_mma.cu has the
+/// loop that calls them.
 #pragma once
 
+#include <cstring>
+#include <type_traits>
+
 #include "core/fast_division.hpp"
-#include "cuda_optimized/sparse_conv/shared/permuted_pieces.cuh"
+#include "core/half.hpp"
+#include "cuda_optimized/sparse_conv/shared/gathered_rows.cuh"
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
@@ -114,5 +119,90 @@ class TapList {
   std::int32_t *rows_, *taps_;
   int listed_ = 0, steps_ = 0;
 };
+
+/// Starts the copies of the indices of the rows of `from` that the tile's rows meet at a step's
+/// taps.
+/// @param to shared memory [Shape::kTaps][Shape::M]
+template <class Shape>
+__device__ void ask_for_indices(const GatheredRows<typename Shape::Number>& conv,
+                                const TapList<Shape>& list, int step, std::int32_t* to) {
+#pragma unroll
+  for (int t = 0; t < Shape::kTaps; ++t, to += Shape::M) {
+    const int entry = list.entry(step) + t;
+    const std::int32_t* const table =
+        conv.table + (list.exists(entry) ? std::int64_t{list.tap(entry)} * conv.rows : 0);
+    for (int i = static_cast<int>(threadIdx.x); i < Shape::M; i += Shape::kThreads) {
+      if (list.exists(entry)) {
+        ptx::cp_async<4>(to + i, table + list.row(i));
+      } else {
+        to[i] = -1;
+      }
+    }
+  }
+}
+
+/// Starts the copies of a step's rows; zeros for rows that meet nothing, and past the last channel.
+/// @param indices as ask_for_indices() has copied them
+/// @param stage shared memory [Shape::M], rows of Shape::kRowBytes
+template <class Shape>
+__device__ void ask_for_rows(const GatheredRows<typename Shape::Number>& conv,
+                             const TapList<Shape>& list, int step, const std::int32_t* indices,
+                             char* stage) {
+  constexpr int kPieces = Shape::kRowBytes / kPiece, kRows = Shape::kThreads / kPieces;
+  static_assert(Shape::M % kRows == 0 && kRows % 8 == 0, "the permutation must repeat");
+  constexpr int kTapPieces = kPieces / Shape::kTaps;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int piece = thread % kPieces, row = thread / kPieces, t = piece / kTapPieces;
+  const int s = list.channel(step) + piece % kTapPieces * (kPiece / Shape::kSize);
+  const auto* const from = conv.from + s;
+  const int left = conv.summed - s;
+  const std::int32_t* const met = indices + t * Shape::M + row;
+  char* const a = stage + row * Shape::kRowBytes + (piece ^ permutation<kPieces>(row)) * kPiece;
+#pragma unroll
+  for (int i = 0; i < Shape::M; i += kRows) {
+    const int index = met[i];
+    const std::int64_t at = std::int64_t{index < 0 ? 0 : index} * conv.summed;
+    copy_piece<Shape::kPieces>(a + i * Shape::kRowBytes, from + at, index < 0 ? 0 : left);
+  }
+}
+
+/// Stores sums of the tile's rows.
+/// @param sums those of this warp, as WarpSums or WarpgroupSums spreads them
+/// @param n0 the tile's first channel
+/// @param first_row of the sums, in the tile @param first_channel of the sums, in the tile
+template <class Shape, class Sums>
+__device__ void store_rows(const GatheredRows<typename Shape::Number>& conv,
+                           const TapList<Shape>& list, const Sums& sums, int n0, int first_row,
+                           int first_channel) {
+  using T = typename Shape::Number;
+  const bool whole = Shape::kPieces && n0 + Shape::N <= conv.channels;
+  sums.for_each([&](int row, int channel, const auto& values) {
+    constexpr int kCount = Sums::kTogether;
+    row += first_row;
+    if (!list.has_row(row)) return;
+    channel += n0 + first_channel;
+    T results[kCount];
+#pragma unroll
+    for (int i = 0; i < kCount; ++i) {
+      const bool exists = whole || channel + i < conv.channels;
+      const float bias = conv.bias != nullptr && exists ? conv.bias[channel + i] : 0.0f;
+      results[i] = rounded_to<T>(activated(conv.activation, values[i] + bias));
+    }
+    T* const to = conv.to + std::int64_t{list.row(row)} * conv.channels + channel;
+    if (whole) {
+      using Together =
+          std::conditional_t<sizeof results == 16, float4,
+                             std::conditional_t<sizeof results == 8, float2, std::uint32_t>>;
+      Together together;
+      std::memcpy(&together, results, sizeof together);
+      *reinterpret_cast<Together*>(to) = together;
+    } else {
+#pragma unroll
+      for (int i = 0; i < kCount; ++i) {
+        if (channel + i < conv.channels) to[i] = results[i];
+      }
+    }
+  });
+}
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv
