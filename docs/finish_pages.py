@@ -155,10 +155,11 @@ class Site:
             if file == source:
                 where = f'Lines <a href="#l{first}">{first}</a> to {last} of <a href="#{self.rungs[rung]["page"]}_program">the program</a>, in <code>{function}()</code>:'
             else:
-                where = (f'<code>{function}()</code> of <a href="{shown.page_of(file)}#l{first}">{file}</a>, which the program includes, lines {first}'
+                how = "includes" if file in self.index.closure(source) else "calls"
+                where = (f'<code>{function}()</code> of <a href="{shown.page_of(file)}#l{first}">{file}</a>, which the program {how}, lines {first}'
                          f" to {last}:")
             parts.append(f"<p>{where}</p>" + shown.block(first, last, ids=False))
-        return "".join(parts) or "<p>The program has no loop of its own: it calls the building blocks that it includes.</p>"
+        return "".join(parts) or "<p>The program has no loop of its own: a library computes.</p>"
 
     def filled(self, contents):
         contents = re.sub(r'<div class="put-program" data-rung="([^"]*)"></div>', lambda match: self.program(match.group(1)), contents)
