@@ -39,6 +39,12 @@ class Site:
         self.index = CodeIndex(arguments.xml, arguments.root)
         self.rungs = self.data["rungs"]
         self.pages_of_rungs = {rung["source"]: rung["page"] + ".html" for rung in self.rungs.values()}
+        for folder in ("cpu_reference", "cuda_naive", "cuda_optimized"):  # programs that are no rungs, such as shared kernels
+            for path in sorted((arguments.root / folder).rglob("*.c[up]*")):
+                file = path.relative_to(arguments.root).as_posix()
+                if file not in self.pages_of_rungs and file not in self.index.files:
+                    brief = re.search(r"@brief (.*?)\n///\s*\n", path.read_text(), re.S)
+                    self.index.files[file] = " ".join(brief.group(1).replace("///", " ").split()) if brief else ""
         self.of_page = {rung["page"]: rung["ladder"] for rung in self.rungs.values()}
         self.of_page.update({ladder["page"]: ladder["name"] for ladder in self.data["ladders"]})
         self.of_page.update({f"benchmarks_{ladder['name']}": ladder["name"] for ladder in self.data["ladders"]})
@@ -155,10 +161,11 @@ class Site:
             if file == source:
                 where = f'Lines <a href="#l{first}">{first}</a> to {last} of <a href="#{self.rungs[rung]["page"]}_program">the program</a>, in <code>{function}()</code>:'
             else:
-                where = (f'<code>{function}()</code> of <a href="{shown.page_of(file)}#l{first}">{file}</a>, which the program includes, lines {first}'
+                how = "includes" if file in self.index.closure(source) else "calls"
+                where = (f'<code>{function}()</code> of <a href="{shown.page_of(file)}#l{first}">{file}</a>, which the program {how}, lines {first}'
                          f" to {last}:")
             parts.append(f"<p>{where}</p>" + shown.block(first, last, ids=False))
-        return "".join(parts) or "<p>The program has no loop of its own: it calls the building blocks that it includes.</p>"
+        return "".join(parts) or "<p>The program has no loop of its own: a library computes.</p>"
 
     def filled(self, contents):
         contents = re.sub(r'<div class="put-program" data-rung="([^"]*)"></div>', lambda match: self.program(match.group(1)), contents)

@@ -99,8 +99,27 @@ class Finder:
         return functions
 
     def called(self, function):
-        names = dict.fromkeys(CALL.findall(self.codes[function.file], function.start, function.end))
-        return [other for name in names for other in self.by_name.get(name, ()) if other != function]
+        """Functions that it calls, and kernels that it names, as launches do. One that an included header declares may be defined in
+        another rung's file."""
+        code = self.codes[function.file]
+        for name in CALL.findall(code, function.start, function.end):
+            if name not in self.by_name and name.startswith("launch_") and (file := self.definitions().get(name)):
+                self.read(file)
+        calls = dict.fromkeys(CALL.findall(code, function.start, function.end))
+        words = dict.fromkeys(re.findall(r"[A-Za-z_]\w*", code[function.start:function.end]))
+        found = [other for name in calls for other in self.by_name.get(name, ())]
+        found += [other for name in words for other in self.by_name.get(name, ()) if "__global__" in other.head]
+        return [other for other in found if other != function]
+
+    def definitions(self):
+        """{name of a function that launches kernels: the rung's file that defines it}."""
+        if not hasattr(self.index, "launching"):
+            self.index.launching = {}
+            for path in sorted((self.index.root / "cuda_optimized").rglob("*.cu")):
+                file = path.relative_to(self.index.root).as_posix()
+                for name in re.findall(r"\b(launch_\w+)\([^;{}]*\) \{", bare(self.index.source(file))):
+                    self.index.launching.setdefault(name, file)
+        return self.index.launching
 
     def in_order(self):
         """Kernels first, then what they call, and so on; then the other functions of the program. Sets who calls each."""
