@@ -311,7 +311,7 @@ def extracted(build, needs, rung, file, options=()):
     kept, found, top, helpers, main = program_of(needs, rung, numbers, is_row_major)
     if is_row_major and re.search(r"TileMap::(?!row_major)\w", "\n".join(text for _, text in kept)):  # it tells others apart
         kept, found, top, helpers, main = program_of(needs, rung, numbers, False)
-    is_sm_90a = any(ONLY_SM_90A in one.code for one, _ in kept)
+    is_sm_90a = rung["needs"] == "sm_90a" or any(ONLY_SM_90A in one.code for one, _ in kept)
     architecture = "sm_90a" if is_sm_90a else "native"
     text = declarations.written(kept, top)
     text = text.replace("BACKEND", "gpu") if cuda else text.replace("HOST_DEVICE ", "").replace("cudaStream_t stream", "void* stream")
