@@ -2,7 +2,7 @@
 /// @brief Operands of the rungs with halo-tile reuse: how the producer warp loads patches of pixels
 /// and the taps' weights, by TMA or element by element, and how a warpgroup multiplies a tap.
 ///
-/// Weights of a tap and 64 words of channels are operand A of `wgmma`: [64 filters][channels]; or
+/// Weights of a tap and a chunk of channels are operand A of `wgmma`: [64 filters][channels]; or
 /// *transposed*, [64 channels][64 filters], as the weights of an input gradient lie. Pixels are the
 /// columns, operand B.
 #pragma once
@@ -176,15 +176,6 @@ struct GatheredTaps {
   }
 };
 
-/// Of a block's slots, in shared memory. full: a patch or a tap has arrived; empty: all four warps
-/// of each warpgroup that reads it have done so.
-struct PatchBarriers {
-  std::uint64_t full_patch[kMaxPatches],  ///< by slot
-      empty_patch[kMaxPatches],           ///< likewise
-      full_tap[kMaxTapSlots],             ///< likewise
-      empty_tap[kMaxTapSlots];            ///< likewise
-};
-
 /// Writes zeros behind the boxes of all patches, where the last taps of a tile of rows end: no box
 /// overwrites them. By all kThreads of a block.
 template <int kThreads>
@@ -254,11 +245,9 @@ void with_halo_operands(const HalfProduct& product, const HalfArrays& arrays, co
 
 /// For a rung's choice: how operands are loaded, and results stored.
 inline std::string operands_in_words(const HalfProduct& product) {
-  const bool eights = product.windows.group_k() % 8 == 0;
-  return text(product.rows_for_tma() ? ", by TMA" : ", by a warp", !eights ? ""
-                                                                   : product.transposed
-                                                                       ? ", channels in eights"
-                                                                       : ", filters in eights");
+  const char* const eights = product.transposed ? ", channels in eights" : ", filters in eights";
+  return text(product.rows_for_tma() ? ", by TMA" : ", by a warp",
+              product.windows.group_k() % 8 == 0 ? eights : "");
 }
 
 }  // namespace convladder::BACKEND::cuda_optimized::conv2d

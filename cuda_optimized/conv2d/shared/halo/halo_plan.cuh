@@ -202,6 +202,15 @@ struct Ring {
   }
 };
 
+/// Of a block's slots, in shared memory. full: a patch or a tap has arrived; empty: all four warps
+/// of each warpgroup that reads it have done so.
+struct PatchBarriers {
+  std::uint64_t full_patch[kMaxPatches],  ///< by slot
+      empty_patch[kMaxPatches],           ///< likewise
+      full_tap[kMaxTapSlots],             ///< likewise
+      empty_tap[kMaxTapSlots];            ///< likewise
+};
+
 /// Whole strides to where a window begins, rounded down.
 inline Step strides_to(const Step& first, const Step& stride) {
   const auto down = [](int of, int by) { return of >= 0 ? of / by : -ceil_div(-of, by); };

@@ -46,10 +46,10 @@ struct WindowResult {
                              const float (&accumulators)[Shape::kRowTiles][Shape::N / 2]) const {
     if constexpr (std::is_same_v<T, float>) {
       store(out + item.split * part, bias, windows.activation, item, first, accumulators);
-    } else if (parts != nullptr) {
-      store(parts + item.split * part, nullptr, Activation::none, item, first, accumulators);
-    } else {
+    } else if (parts == nullptr) {
       store(out, bias, windows.activation, item, first, accumulators);
+    } else {
+      store(parts + item.split * part, nullptr, Activation::none, item, first, accumulators);
     }
   }
 
@@ -105,7 +105,9 @@ struct WindowResult {
 #pragma unroll
         for (int below = 0; below < 2; ++below) {
           if (!kWhole && rows[i][below] == nullptr) continue;
-          To* const at = rows[i][below] + (k + column) * plane;
+          // Half precision is nhwc. In two additions, nvcc schedules its many stores better.
+          To* const at = std::is_same_v<T, float> ? rows[i][below] + (k + column) * plane
+                                                  : rows[i][below] + k + column;
           const float v0 = activated(activation, accumulators[i][4 * j + 2 * below] + bias0);
           const float v1 = activated(activation, accumulators[i][4 * j + 2 * below + 1] + bias1);
           if (kWhole || (kLayout == Layout::nhwc && pairs)) {
