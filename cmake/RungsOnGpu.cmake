@@ -3,7 +3,7 @@ file(GLOB_RECURSE gpu_sources CONFIGURE_DEPENDS core/cuda/*.cu cuda_naive/*.cu c
 
 # wgmma belongs to the architecture sm_90a, which nvcc compiles only when asked for it by name, and
 # which no other GPU runs. Files that use it are compiled for it alone where sm_90 is wanted: those that
-# gemm/shared/wgmma_tile.cuh reaches, which says why a device has none.
+# gemm/shared/wgmma_tile.cuh reaches, which says why a device has none, and those that call it themselves.
 function(convladder_reaches out header file)  # whether `file` includes it, by whatever way
   get_property(reached GLOBAL PROPERTY "${header} reaches ${file}")
   if("${reached}" STREQUAL "")
@@ -29,7 +29,8 @@ set(sm90a_sources)
 foreach(source IN LISTS gpu_sources)
   file(RELATIVE_PATH file ${PROJECT_SOURCE_DIR} ${source})
   convladder_reaches(uses_wgmma cuda_optimized/gemm/shared/wgmma_tile.cuh ${file})
-  if(uses_wgmma)
+  file(STRINGS ${source} calls_wgmma REGEX "ptx::wgmma_m64")
+  if(uses_wgmma OR calls_wgmma)
     list(APPEND sm90a_sources ${source})
   endif()
 endforeach()
