@@ -258,7 +258,7 @@ void launch_tma_windows(void (*kernel)(TmaWindows, PixelRows<T>), const Conv2dPr
 template <class S>
 std::string tma_windows_in_words(const Conv2dProblem& conv) {
   const char* const stores = conv.K % 8 == 0   ? ", stores in eights"
-                             : conv.K % 2 == 0 ? ", in pairs"
+                             : conv.K % 2 == 0 ? ", stores in pairs"
                                                : "";
   return text(dtype_name(conv.dtype, conv.precision), ", ", S::M, " x ", S::N, stores);
 }
