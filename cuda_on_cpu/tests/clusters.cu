@@ -188,7 +188,7 @@ __global__ void pass_backwards_in_clusters(unsigned* next) {
 }
 
 __global__ void poll_in_clusters_for_ever(unsigned* flag) {
-  if (blockIdx.x == 0) wait_until([&] { return atomicAdd(flag, 0u) == 1u; });  // [for ever]
+  if (blockIdx.x == 0) wait_until([&] { return atomicAdd(flag, 0u) == 1u; });  // [forever]
   ptx::barrier_cluster_arrive();
   ptx::barrier_cluster_wait();
 }

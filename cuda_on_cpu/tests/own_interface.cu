@@ -38,7 +38,7 @@ __global__ void wait_for_own_block(int* flag) {
 
 __global__ void wait_for_ever(int* flag) {
   if (blockIdx.x == 0) return;
-  wait_until([&] { return atomicAdd(flag, 0) == 1; });  // [for ever]
+  wait_until([&] { return atomicAdd(flag, 0) == 1; });  // [forever]
 }
 
 __global__ void wait_after_the_launching_thread(std::thread::id launching, int* helping) {
