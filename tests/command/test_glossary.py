@@ -1,4 +1,4 @@
-"""Tests of docs/link_terms.py and tools/check_words.py: links to the glossary, and words that nobody explains."""
+"""Tests of docs/link_terms.py and tools/check_words.py: links to the glossary, and words without an explanation."""
 import pathlib
 import sys
 import unittest
