@@ -51,7 +51,7 @@ target_compile_definitions(core PUBLIC CONVLADDER_HAVE_NVCC)
 target_link_libraries(core INTERFACE kernels_gpu)  # core/device.cpp asks core/cuda/device.cu
 target_link_libraries(rungs INTERFACE kernels_gpu)
 
-# What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which nobody runs.
+# What `./ladder check gpu-code` builds: device code of everything that nvcc compiles, which no program runs.
 # For one architecture, or few, hardly optimised, without the host's half (which g++ compiles against
 # cuda_on_cpu), a file takes a third of the time; and most of that goes into what it includes. So a unit
 # holds one file of each ladder: two of one ladder would clash in its namespace. The preset
