@@ -1,14 +1,15 @@
 /// @file gemm_col2im.cu
-/// @brief conv2d_dgrad by a tiled matrix product and col2im.
+/// @brief GEMM and col2im: a tiled GEMM computes the columns' gradients, and col2im adds them into
+/// dx.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - The kernels: cuda_optimized/gemm/shared/tiled_batched.cu,
 /// cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
 ///
-/// **The idea.** The sum over output channels is a matrix product, col = w^T * dy, for each image
-/// and group; the sum over taps is col2im. The product reuses each dy and w that it loads for a
-/// whole tile of col. What is left to gather are finished sums: col2im has no loop over k.
+/// **The idea.** The sum over output channels is a GEMM, col = w^T * dy, for each image and group;
+/// the sum over taps is col2im. The GEMM reuses each element of dy and w that it loads for a whole
+/// tile of col. col2im gathers finished sums, so it has no loop over k.
 ///
 ///               K/G                P*Q                    P*Q
 ///     C/G*R*S [ w^T ]   x   K/G [  dy  ]   =   C/G*R*S [  col  ]   -- col2im -->  dx

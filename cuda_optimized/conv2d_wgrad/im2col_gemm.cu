@@ -1,14 +1,14 @@
 /// @file im2col_gemm.cu
-/// @brief conv2d_wgrad by im2col and a tiled matrix product; db by a block's reduction.
+/// @brief im2col and GEMM: a tiled GEMM computes dw, and a block reduction computes db.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - The kernels: cuda_optimized/im2col/im2col_batched.cu,
 /// cuda_optimized/gemm/shared/tiled_batched.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** The sum over outputs is a matrix product, dw = dy * col^T, for each group; images
-/// add to the same dw, one product after the other. A tile of the product reuses each dy and each x
-/// that it loads.
+/// **The idea.** The sum over outputs is a GEMM, dw = dy * col^T, for each group; the GEMMs of the
+/// images run one after the other and add to the same dw. A tile of the GEMM reuses each dy and
+/// each x that it loads.
 ///
 ///            P*Q              C/G*R*S             C/G*R*S
 ///     K/G [  dy  ]   x  P*Q [  col^T  ]  =  K/G [   dw   ]

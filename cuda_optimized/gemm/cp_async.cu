@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   };
 
   int now = 0, write = kStages - 1;            // stages
-  const auto copy_into_last = [&](int step) {  // which nobody reads since the barrier
+  const auto copy_into_last = [&](int step) {  // no thread reads that stage after the barrier
     if (step + kStages - 1 < map.k_steps) copy(step + kStages - 1, write);
     ptx::cp_async_commit_group();
     write = write + 1 == kStages ? 0 : write + 1;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
         read(now, k + 1);
       } else if (kAhead) {
         wait();
-        read(next, 0);  // after the last step, nobody uses them
+        read(next, 0);  // after the last step, the values are not used
       }
       if (k == 0 && kAhead) copy_into_last(step);
         // Squares of 2 x 2, along rows of squares and back, for the compiler's choice of registers:

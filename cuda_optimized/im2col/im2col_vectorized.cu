@@ -17,7 +17,7 @@
 ///
 /// Indices are ints, and divisions by what the host knows are multiplications
 /// (core/fast_division.hpp): one decode for 4 * R * S elements. The stores are marked as streaming
-/// (`__stcs`): nobody reads the columns soon, and x keeps its place in the caches.
+/// (`__stcs`): the columns are not read soon, and x stays in the caches.
 ///
 /// **Expect.** The bytes decide: B4 reads 26 MB and writes 231 MB, 61 us at the 4.2 TB/s that a
 /// copy reaches on an H200. Likewise B3 61 us, B10 245 and B9 490.

@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int e = 0; e < kWidth; ++e) {
           const auto column = static_cast<unsigned>(w + g * kApart + e);
-          // Behind the last tile there is nothing to load.
+          // After the last tile there is nothing to load.
           if (tile < tiles.count && column < static_cast<unsigned>(conv.W)) inside[g] |= 1u << e;
         }
       }

@@ -5,7 +5,7 @@
 /// - The same maths: cpu_reference/conv2d/fft_overlap_save.cpp
 ///
 /// **The idea.** Frequency f of a tile only ever meets frequency f of a filter, so that with many
-/// channels the middle is a matrix product for each frequency, as in winograd/3xtf32. But these are
+/// channels the middle step is one GEMM per frequency, as in winograd/3xtf32. But these GEMMs are
 /// complex. A tile is real, and half of its spectrum mirrors the other half: of 16 x 16 points 128
 /// frequencies are left, of two numbers each (shared/fft/real_tile.cuh). And a complex product
 /// takes three real ones (Gauss), with sums on both sides that cost no byte: those of U are made

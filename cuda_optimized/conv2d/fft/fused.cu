@@ -25,8 +25,8 @@
 /// @expect barriers_per_block 2 + 1 = 3, a turn there and a turn back, and that of the filters
 /// @expect excess.shared.load 0, no bank twice
 /// @expect excess.shared.store 0, likewise
-/// **Costs.** Rounding by the norm of a tile, not by the sum of an output's products; what is a
-/// whole number comes close to one, and is it after rounding. NaN and infinity reach all of both
+/// **Costs.** Rounding by the norm of a tile, not by the sum of an output's products; an integer
+/// result is close to an integer, and equals it after rounding. NaN and infinity reach all of both
 /// tiles, of which the second may be of the next image. Declines strides, more than 16 channels a
 /// group, filters that reach over more than 32 pixels, NHWC, and other types than float32.
 /// **Try.** Let the threads of a line exchange by shuffles. Which waits for what?
@@ -43,7 +43,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr int kMaxReach = 32;      ///< Half of the largest tile.
-constexpr int kMostChannels = 16;  ///< Of a group: more are matrix products, elsewhere.
+constexpr int kMostChannels = 16;  ///< Of a group: with more, fft/3xtf32 computes GEMMs.
 
 /// The most teams of a block, and how many blocks an SM shall hold, for tiles of t x t.
 constexpr int most_teams(int t) { return t == 64 ? 1 : t == 32 ? 3 : 8; }

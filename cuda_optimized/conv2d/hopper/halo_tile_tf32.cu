@@ -8,7 +8,7 @@
 /// patches, and a tile of 64 filters has 18 chunks of weights of 8 KB, 144 KB. They stay only if
 /// nothing else needs room but two patches: the staging buffers have to go. Half precision needs
 /// them, because eight lanes have accumulators of eight neighbouring filters of a pixel, and eight
-/// numbers of 16 bits are half a sector. *Eight floats are a whole sector*:
+/// half-precision elements are half a sector. *Eight floats are a whole sector*:
 ///
 ///     accumulators [filter][pixel] of a warp     lane / 4: filter     lane % 4: two pixels
 ///     one store of all lanes                     8 filters x 4 bytes of 4 pixels = 4 sectors

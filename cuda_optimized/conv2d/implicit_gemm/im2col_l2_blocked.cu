@@ -1,5 +1,5 @@
 /// @file im2col_l2_blocked.cu
-/// @brief conv2d by im2col and a matrix product, in pieces whose columns stay in the L2 cache.
+/// @brief L2-blocked im2col and GEMM: the columns are computed in pieces that stay in the L2 cache.
 ///
 /// - Before: cuda_naive/conv2d/im2col_gemm.cu
 /// - Made of: cuda_optimized/im2col/im2col_vectorized.cu,

@@ -4,12 +4,12 @@
 /// - Before: mma.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** A convolution is a matrix product whose factor a nobody stores: a row for each
-/// pixel of y, and along k the inputs of its window, tap after tap. In NHWC the channels of a pixel
-/// lie side by side: 32 steps of k are one run of memory or a few, which cp.async copies 16 bytes
-/// at a time. Once a pixel, a block finds where its window begins, and a bit for each row and
-/// column of taps in x; once a stage, a thread finds its tap and channel. A copy is then a test of
-/// two bits, an addition and cp.async. A small kernel rounds the weights beforehand.
+/// **The idea.** Implicit GEMM never stores its operand A: it has a row for each pixel of y, and
+/// along k the inputs of its window, tap after tap. In NHWC the channels of a pixel lie side by
+/// side: 32 steps of k are one run of memory or a few, which cp.async copies 16 bytes at a time.
+/// Once a pixel, a block finds where its window begins, and a bit for each row and column of taps
+/// in x; once a stage, a thread finds its tap and channel. A copy is then a test of two bits, an
+/// addition and cp.async. A small kernel rounds the weights beforehand.
 ///
 ///       a     k = (r, s, c), c fastest               b     k = (r, s, c)
 ///       pixel + - - - - - - - - - - - - +            filter + - - - - - - - - - - - - +
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
           load(step, k + 8);
         } else {
           wait_for_next();
-          load(step + 1, 0);  // after the last stage: nobody multiplies them
+          load(step + 1, 0);  // after the last stage, these are not used
         }
         sums.multiply(factors[k / 8 % 2]);
         if (k == 0) ask_for(step + S.stages - 1);

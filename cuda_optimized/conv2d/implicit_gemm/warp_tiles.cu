@@ -31,7 +31,7 @@
 /// **Costs.** Up to 128 registers a thread, or 168 in blocks of 128. Declines what vectorized.cu
 /// does.
 /// **Try.** Number the lanes so that 0 and 1, and 2 and 3 of each four share their pixels, and 0
-/// and 2, and 1 and 3 their filters. How many turns of the banks does a load of x take?
+/// and 2, and 1 and 3 their filters. How many wavefronts does a load of x take?
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"

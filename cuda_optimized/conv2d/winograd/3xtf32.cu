@@ -10,7 +10,7 @@
 /// left of them, and an error of 2^-11 with them. Split in two, each factor keeps 22 bits, and
 /// three products in TF32 are one of floats (gemm/wgmma_3xtf32.cu), at twice the speed of
 /// multiply-adds. The transforms are those of winograd/4x4, but for U, whose rows now run along the
-/// channels, as wgmma wants its factors:
+/// channels, because wgmma reads K-major operands:
 ///
 ///     36 frequencies x groups     M [filters][tiles]  =  U [filters][C]   V [C][tiles]
 ///     one behind the other        one tall matrix        one tall matrix  found by its product

@@ -1,5 +1,5 @@
 /// @file 4x4.cu
-/// @brief conv2d by F(4 x 4, 3 x 3): 36 fast matrix products between two transforms.
+/// @brief Winograd F(4 x 4, 3 x 3): 36 batched GEMMs between two transforms.
 ///
 /// - Before: cuda_naive/conv2d/winograd_2x2.cu
 /// - After: fused.cu, 3xtf32.cu
@@ -16,7 +16,7 @@
 ///                         0 0 0 0           0 0 0            beyond: computed, not used
 ///
 /// 3 G stands for G (cpu_reference/conv2d/winograd_4x4.cpp), and y is divided by 9 before the bias
-/// is added: whole numbers stay whole.
+/// is added: integers stay integers.
 ///
 /// **Expect.** B4 (32x64x56x56, 64 filters): 116 MB of V and M, written and read, and 52 MB of x
 /// and y: 68 us at 4.2 TB/s; the products, 1.85 GFLOP, 35 us at 80 % of the multiply-adds' peak;

@@ -6,7 +6,7 @@
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A channel's dx depends on that channel's dy alone. With stride 1 it is dy
-/// convolved with the filter turned round:
+/// convolved with the reversed filter:
 ///
 ///     forward   y[p]  =  x[p - pad] * w0 + x[p - pad + 1] * w1 + x[p - pad + 2] * w2
 ///     backward  dx[h] = dy[h + pad - 2] * w2 + dy[h + pad - 1] * w1 + dy[h + pad] * w0

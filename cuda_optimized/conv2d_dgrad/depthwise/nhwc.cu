@@ -1,5 +1,5 @@
 /// @file nhwc.cu
-/// @brief conv2d_dgrad, depthwise, in NHWC: the forward kernel, with the filter turned round.
+/// @brief Depthwise NHWC kernel of the forward pass, with the filter reversed.
 ///
 /// - Before: nchw.cu
 /// - After: nhwc_tiled.cu

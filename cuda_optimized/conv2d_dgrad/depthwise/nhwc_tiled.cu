@@ -6,9 +6,9 @@
 /// - The forward pass: cuda_optimized/conv2d/depthwise/nhwc_tiled.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** With stride 1, dx is dy convolved with the filter turned round, so what the
-/// forward pass gained is gained here: a block asks for all pixels of dy that it ever reads at
-/// once, by copies to shared memory, and waits once.
+/// **The idea.** With stride 1, dx is dy convolved with the reversed filter, so the forward pass's
+/// tiling applies: a block starts the copies of all pixels of dy that it reads to shared memory at
+/// once, and waits once.
 ///
 ///     16 x 16 pixels of 64 channels      four warps, each with a patch of 7 x 7 of dx
 ///

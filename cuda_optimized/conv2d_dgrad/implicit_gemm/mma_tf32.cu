@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
           load(step, k + 8);
         } else {
           wait_for_next();
-          load(step + 1, 0);  // after the last stage: nobody multiplies them
+          load(step + 1, 0);  // after the last stage, these are not used
         }
         sums.multiply(factors[k / 8 % 2]);
         if (k == 0) ask_for(step + S.stages - 1);

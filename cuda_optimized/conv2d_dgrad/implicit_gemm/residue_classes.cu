@@ -5,11 +5,11 @@
 /// - After: cp_async.cu, winograd/4x4.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** With stride 1 the gradient is a convolution of dy with the filter turned round,
-/// and an implicit product computes it. With stride 2 an even pixel meets other taps than an odd
-/// one, but all even pixels meet the *same* taps. So dx falls apart into classes, by the remainders
-/// of h and w when divided by the stride. Each class is a convolution of its own, with stride 1 and
-/// the taps that meet it:
+/// **The idea.** With stride 1 the gradient is a convolution of dy with the reversed filter, and an
+/// implicit GEMM computes it. With stride 2 an even pixel meets other taps than an odd one, but all
+/// even pixels meet the *same* taps. So dx falls apart into classes, by the remainders of h and w
+/// when divided by the stride. Each class is a convolution of its own, with stride 1 and the taps
+/// that meet it:
 ///
 ///     stride 2, 3 taps, pad 1           dx   a b a b a      class a (h = 0, 2, ...): tap 1
 ///                                            c d c d c      class d (h = 1, 3, ...): taps 0 and 2

@@ -15,8 +15,8 @@
 ///     forward    x  [C][H][W]   g [K][C][r][s]           pad        y  [K][P][Q]
 ///     here       dy [K][P][Q]   g [C][K][2 - r][2 - s]   2 - pad    dx [C][H][W]
 ///
-/// A padding of more than 2 turns negative. That is no case of its own: tiles then begin inside of
-/// dy, and what lies before them has met nothing but padding.
+/// A padding of more than 2 becomes negative. It needs no separate case: tiles then begin inside of
+/// dy, and the pixels before them only contribute to padding.
 ///
 /// **Expect.** The time of the forward pass with C and K exchanged: B4 (32x64x56x56, 64 filters)
 /// 115 us, B6 85, B7 90, B9 850, B10 1450, by the bytes and products that

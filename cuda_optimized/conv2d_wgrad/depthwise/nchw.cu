@@ -1,5 +1,6 @@
 /// @file nchw.cu
-/// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
+/// @brief Depthwise register accumulators: one block computes one filter's gradient and accumulates
+/// it in registers.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - After: nhwc.cu

@@ -1,5 +1,5 @@
 /// @file nhwc.cu
-/// @brief conv2d_wgrad, depthwise, in NHWC: four channels a thread, all their sums in registers.
+/// @brief Depthwise NHWC kernel: each thread keeps the accumulators of four channels in registers.
 ///
 /// - Before: nchw.cu
 /// - After: nhwc_tiled.cu

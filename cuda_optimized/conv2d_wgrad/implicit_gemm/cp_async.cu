@@ -42,7 +42,7 @@ namespace {
 
 constexpr int kStep = 16;   ///< Pixels that a block multiplies between two barriers.
 constexpr int kStages = 3;  ///< Tiles in shared memory: one in use, the others on their way.
-constexpr int kPad = 4;     ///< Floats behind each row of a tile, see copy_tiles().
+constexpr int kPad = 4;     ///< Padding floats after each row of a tile, see copy_tiles().
 
 /// One pixel of a step, decoded once for all threads of the block.
 struct Pixel {

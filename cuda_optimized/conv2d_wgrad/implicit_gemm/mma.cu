@@ -31,7 +31,7 @@
 /// **Costs.** 152 KB of shared memory a block. Channels or filters of a group that are no multiple
 /// of 8 are copied one by one, in tiles of 64 x 64. Declined: other types, NCHW, compute capability
 /// below 8.0, 2^31 steps.
-/// **Try.** Leave out the exclusive or. How many turns of the banks does a request take then?
+/// **Try.** Leave out the exclusive or. How many wavefronts does a request take then?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
@@ -158,7 +158,8 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
           wait_for_next();
           then.load(stage_of(step + 1), warp_m, warp_n, 0);
         }
-        // Behind the last step, zeros: without a branch, the compiler mixes copies and products.
+        // After the last step, zeros are copied: without a branch, the compiler interleaves copies
+        // and mma.
         if (k == 0) copy(step + kStages - 1);
 #pragma unroll
         for (int i = 0; i < S.warp_m / 16; ++i) {

@@ -4,8 +4,8 @@
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** dw = dy^T * windows, summed over all pixels of all images. In NHWC both factors
-/// lie across the sum: a pixel's channels lie side by side. Both tiles are staged as they are:
+/// **The idea.** dw = dy^T * windows, summed over all pixels of all images. In NHWC both operands
+/// are MN-major: a pixel's channels are contiguous. Both tiles are staged in this order:
 ///
 ///                 K/G                          R*S*C/G
 ///     pixel [ dy[pixel][k] ]^T   x   pixel [ x[p + r][q + s][c] ]   =   dw [K/G][R*S*C/G]
@@ -79,8 +79,8 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
     const DwTile tile = tile_at<S>(product, tile_number);
     const int begin = first_step * kMmaStep, end = min(begin + steps * kMmaStep, product.pixels);
 
-    // What this thread copies in each step. An address as a number: behind the last pixel or filter
-    // it lies outside of dy, and is not used.
+    // What this thread copies in each step. An address as an integer: beyond the last pixel or
+    // filter it lies outside of dy, and is not used.
     const std::int64_t a_first = (std::int64_t{begin} + a_row) * conv.K +
                                  std::int64_t{tile.group} * product.filters + tile.m + a_m;
     std::uintptr_t a_from = reinterpret_cast<std::uintptr_t>(dy) + sizeof(float) * a_first;

@@ -20,10 +20,10 @@
 /// column's channel and tap once for the block, a pixel's n, p, q once a step for all columns that
 /// the thread loads. db comes for free: the blocks of the first columns add up their tiles of dy.
 ///
-/// **Expect.** For each 64 multiply-adds 4 loads of float4, as in a matrix product; for each
-/// element some ten instructions to find it, a fifth of all. And few blocks: B10's dw has 144 tiles
-/// for 132 SMs, B4's nine of 64 x 64, B3's three. So B10 takes some 10 ms, B4 longer than with
-/// im2col_gemm.
+/// **Expect.** For each 64 multiply-adds 4 loads of float4, as in a GEMM; and for each element
+/// about ten instructions that compute its address, a fifth of all. And few blocks: B10's dw has
+/// 144 tiles for 132 SMs, B4's nine of 64 x 64, B3's three. So B10 takes some 10 ms, B4 longer than
+/// with im2col_gemm.
 /// @expect loads_per_output.x 16 * 46 * 46 / 9280 = 3.648, once for 64 filters
 /// @expect loads_per_output.dy 3 * 64 * 256 / 9280 = 5.297, once for 48 taps
 /// @expect blocks 3, few tiles
@@ -43,7 +43,8 @@ namespace {
 
 constexpr int kStep = 8;    ///< Pixels that a block multiplies between two barriers.
 constexpr int kStages = 2;  ///< Tiles in shared memory: one in use, the other being filled.
-constexpr int kPad = 4;  ///< Floats behind each row of a tile: 4 more than a multiple of 32 banks.
+constexpr int kPad = 4;  ///< Padding after each row of a tile: 4 floats more than a multiple of 32
+                         ///< banks.
 
 /// One pixel of a step.
 struct Pixel {

@@ -41,7 +41,8 @@ namespace {
 
 constexpr int kStep = 8;    ///< Pixels that a block multiplies between two barriers.
 constexpr int kStages = 2;  ///< Tiles in shared memory: one in use, the other being filled.
-constexpr int kPad = 4;  ///< Floats behind each row of a tile: 4 more than a multiple of 32 banks.
+constexpr int kPad = 4;  ///< Padding after each row of a tile: 4 floats more than a multiple of 32
+                         ///< banks.
 
 /// One pixel of a step.
 struct Pixel {

@@ -62,7 +62,7 @@ inline std::optional<DepthwisePlan> plan_with(const Conv2dProblem& conv, int ima
                  : std::min<std::int64_t>(conv.H, (rows - 1) * std::int64_t{conv.stride.h} +
                                                       window_extent(conv.R, conv.dilation.h));
   const auto floats = [](std::int64_t a, std::int64_t b) {
-    // Both factors end at the size of shared memory before they are multiplied: no overflow.
+    // Both values are clamped to the size of shared memory before the multiplication: no overflow.
     constexpr std::int64_t kTooLarge = kMaxSharedBytes;
     return static_cast<int>(
         flat_room(std::min(std::min(a, kTooLarge) * std::min(b, kTooLarge), kTooLarge)));

@@ -63,7 +63,7 @@ __device__ HalfPixel half_pixel_at(const MmaProduct& product, const T* x, int pi
 
 /// A column of the windows: one channel of one tap, relative to the window's first tap.
 struct WindowColumn {
-  unsigned h, w;  ///< In pixels; behind the last column, outside of x for every pixel.
+  unsigned h, w;  ///< In pixels; beyond the last column, outside of x for every pixel.
   int from;       ///< In numbers.
 
   /// Whether that tap of the pixel's window lies in x. As unsigned numbers, coordinates before 0
@@ -142,7 +142,7 @@ struct GradientCopies {
     pixels_left = end - begin - Copies::row();
     filters_left = product.filters - tile.m - Copies::column();
   }
-  /// Copies the next kPixels pixels to `tile`, with zeros behind the last pixel and filter.
+  /// Copies the next kPixels pixels to `tile`, with zeros beyond the last pixel and filter.
   template <int kPixels, int kLength>
   __device__ void copy(T* tile) {
     T* const to = tile + swizzled_place<kLength>(Copies::row(), Copies::column());

@@ -37,7 +37,7 @@ struct Pieces {
   explicit Pieces(const Conv2dProblem& conv)
       : S(conv.S), per_tap(ceil_div(conv.C / conv.groups, kHalfColumns)),
         count(conv.R * conv.S * per_tap), group_c(conv.C / conv.groups), taps(conv.R * conv.S) {}
-  /// A piece's tap and first channel, in words. Behind the last piece, that one again.
+  /// A piece's tap and first channel, in words. Beyond the last piece, the last piece again.
   HOST_DEVICE Chunk at(int piece) const {
     const int there = piece < count ? piece : count - 1, tap = there / per_tap;
     return {tap / S, tap % S, there % per_tap * (kHalfColumns / 2)};
@@ -148,7 +148,7 @@ struct Im2colPieces {
   }
   /// Starts the copies of a step: to a_tile a piece for each consumer, [64 pixels][64 channels]; to
   /// b_tile [Shape::N / 64][64 pixels][64 filters]; all swizzled. `full` completes once all bytes
-  /// are there. Pixels behind the last one are zeros in both.
+  /// are there. Pixels beyond the last one are zeros in both.
   __device__ void load(const Cursor& cursor, char* a_tile, char* b_tile,
                        std::uint64_t* full) const {
     const std::int64_t line = cursor.pixel / windows.Q;

@@ -39,7 +39,7 @@ struct ShareTile {
       k,        ///< its first filter in the group
       piece,    ///< its first piece of x
       rows,     ///< pieces of dy that there are
-      columns;  ///< pieces of x that are loaded; behind the last one, that one again
+      columns;  ///< pieces of x that are loaded; beyond the last one, the last one again
 };
 
 /// All tiles of a gradient.
@@ -169,8 +169,8 @@ inline SharePlan share_plan(const Conv2dProblem& conv) {
 
 inline constexpr int kPixelBytes = 2 * kHalfColumns;  ///< Of a pixel in a piece.
 
-/// Pieces by TMA. Filters and channels behind the last one of a group are in sums that
-/// nobody stores.
+/// Pieces by TMA. Filters and channels beyond the last one of a group only reach accumulators that
+/// are not stored.
 struct TmaPieces {
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap x,                             ///< [N][P][Q][C] of what windows of 1 x 1 see; or

@@ -125,7 +125,7 @@ struct Bands {
   HOST_DEVICE int rows_of(const Band& band) const { return P - band.p < rows ? P - band.p : rows; }
   /// Lines of a band.
   HOST_DEVICE int lines(const Band& band) const { return folded ? 1 : rows_of(band); }
-  /// Steps of kTapDepth pixels in a line; behind its last pixel, dy is zero.
+  /// Steps of kTapDepth pixels in a line; after its last pixel, dy is zero.
   HOST_DEVICE int steps(const Band& band) const {
     const int strip = Q - band.q < columns ? Q - band.q : columns;
     return ceil_div(folded ? images * rows_of(band) * columns : strip, kTapDepth);

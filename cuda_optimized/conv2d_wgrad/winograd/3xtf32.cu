@@ -13,10 +13,10 @@
 ///     forward    M [filters][tiles]    =  U [filters][channels]  V [channels][tiles]
 ///     here       M [channels][filters] =  V [channels][tiles]    U [tiles][filters]    U of dy
 ///
-/// The product wants its first factor's rows along the sum, as V's are, and the second across. So U
-/// has the filters innermost: a block reads tiles of 32 filters along the rows of dy, and turns
-/// them in shared memory, while they are 16 numbers and not 36. M is small, and its sums are long:
-/// they are cut into parts, as many as suit an H200, and added in one order.
+/// The GEMM reads operand A K-major, as V is stored, and operand B MN-major. So U has the filters
+/// innermost: a block reads tiles of 32 filters along the rows of dy and transposes them in shared
+/// memory while a tile has 16 elements, not yet 36. M is small, and its sums are long: they are cut
+/// into parts, as many as suit an H200, and added in one order.
 ///
 /// The bias comes along. Point 1, down and across, is the plain sum of a tile: U has it already.
 ///

@@ -20,7 +20,8 @@
 /// **Expect.** A step of a tile of 256 x 128 loads 48 KB for 1024 cycles of the tensor cores: 48
 /// bytes a cycle and SM, where 128 x 128 asks 64 and the L2 cache delivers about 34. nvcc's loop of
 /// a step has 8 QGMMA and 128 FADD among fewer than 200 instructions, and spills nothing. Predicted
-/// on an H200: 850 us at 8192, 120 us at 4096; b turned over takes 35 and 9 us of these.
+/// on an H200: 850 us at 8192, 120 us at 4096; the transposition of b takes 35 us and 9 us of
+/// these.
 /// @expect on --m 512 --n 512 --k 256 --dtype fp8
 /// @expect requests.shared.async 8 * 2 * (1 + 1) = 32, eight tiles where 128 x 128 has sixteen
 /// @expect bytes_per_lane.shared.async (256 + 128) * 128 / 2 = 24576

@@ -20,9 +20,9 @@
 ///
 /// **Expect.** A step is 768 cycles, 53 bytes a cycle and SM, and 64 steps with K = 8192 are 49,000
 /// cycles; 96 KB of floats a tile take 3000 more at 32 bytes a cycle, for all SMs store at the same
-/// time. nvcc's loop of a step has 4 QGMMA and 64 FADD. Predicted on an H200: 845 us at 8192, with
-/// 37 for b that is turned over. At 4096 its tiles are 5.3 rounds of 132, which take as long as 6:
-/// 128 us, more than fp8/taller_tiles.
+/// time. nvcc's loop of a step has 4 QGMMA and 64 FADD. Predicted on an H200: 845 us at 8192, of
+/// which the transposition of b takes 37 us. At 4096 the tiles are 5.3 waves of 132, which take as
+/// long as 6 waves: 128 us, more than fp8/taller_tiles.
 /// @expect on --m 576 --n 512 --k 256 --dtype fp8
 /// @expect requests.shared.async 12 * 2 * (1 + 1) = 48, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (192 + 128) * 128 / 2 = 20480

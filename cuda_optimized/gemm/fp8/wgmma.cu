@@ -5,11 +5,12 @@
 /// - After: taller_tiles.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Numbers of 8 bits (e4m3) halve the bytes of 16 bits and double the speed of the
-/// tensor cores: a stage of the same bytes has 128 steps of k, and `wgmma` takes 32. But it adds
-/// them coarsely. All products and the old sum are cut off behind 13 bits of fraction, from the
-/// largest of them on, so that a sum of 2^14 no longer notices a 1. So sums do not stay there:
-/// those of a stage, four `wgmma`, go to a second set in float, and the next stage begins at zero.
+/// **The idea.** FP8 (e4m3) halves the bytes of half precision and doubles the throughput of the
+/// tensor cores: a stage of the same size has 128 steps of k, and one `wgmma` takes 32. But FP8
+/// `wgmma` accumulates with few fraction bits. All products and the old sum are cut off behind 13
+/// bits of fraction, from the largest of them on, so that a sum of 2^14 no longer notices a 1. So
+/// sums do not stay there: those of a stage, four `wgmma`, go to a second set in float, and the
+/// next stage begins at zero.
 ///
 ///     k:      0      32     64     96     128    160    192    224    256
 ///     part    0 ---->+----->+----->+----->|0 --->+----->+----->+----->|0     wgmma, 13 bits
@@ -20,13 +21,13 @@
 ///
 /// **Expect.** A step of a tile of 128 x 128 loads 32 KB for 512 cycles of the tensor cores: 64
 /// bytes a cycle and SM, where the L2 cache delivers about 34. That is 53 % of 1979 TFLOP/s.
-/// Predicted on an H200: 1000 to 1100 TFLOP/s at 8192 (1050 us), 130 us at 4096; b turned over
-/// takes 35 and 9 us of these.
+/// Predicted on an H200: 1000 to 1100 TFLOP/s at 8192 (1050 us), 130 us at 4096; the transposition
+/// of b takes 35 us and 9 us of these.
 /// @expect on --m 128 --n 128 --k 256 --dtype fp8
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (128 + 64) * 128 / 2 = 12288
 /// @expect loads_per_output.b 256 * 128 / 16 / (128 * 128) = 0.125, 16 numbers at a time, once
-/// @expect bytes_per_lane.c.store 8, two floats: numbers of 8 bits would be too coarse
+/// @expect bytes_per_lane.c.store 8, two floats: FP8 results would be too coarse
 /// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as a and b. Twice as many
 /// sums as in 16 bits, so that tiles are half as wide. Where rows of a do not begin at multiples of
 /// 16 bytes, a is copied, too. Declined: other types, all but compute capability 9.0, maps that

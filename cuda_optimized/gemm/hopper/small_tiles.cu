@@ -5,11 +5,11 @@
 /// - After: overlapped_epilogue.cu, split_k_tail.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A product of 1024 has 16 steps, and as much time as these take passes before the
-/// first and behind the last one. So nothing slow may stand there. Where a tile lies took five
-/// divisions of 64 bits, each a hundred instructions one after the other, and nothing was loaded
-/// before. All of these numbers fit in 32 bits: with 2^32 tiles, c would have 70 TB. And an
-/// epilogue that nobody has asked for is left out.
+/// **The idea.** A GEMM of 1024 x 1024 x 1024 has 16 steps of k, and the prologue and epilogue take
+/// as much time as these steps. So nothing slow may be in them. The coordinates of a tile took five
+/// 64-bit divisions, each of a hundred dependent instructions, before the first load. All of these
+/// numbers fit in 32 bits: with 2^32 tiles, c would have 70 TB. An epilogue that the problem does
+/// not use is compiled out.
 ///
 /// In the steps, small tiles are what costs. Two consumers with 64 rows each read all columns of b
 /// twice; one alone, with a tile half as high and twice as wide, reads them once:

@@ -123,7 +123,7 @@ inline void launch_repack(const RepackBytes& repack, const Float8* source, std::
 
 inline constexpr int kBytesStep = 4 * kWgmmaStep;  ///< Of k in a stage: rows of 128 bytes.
 
-/// Why a rung of 8-bit numbers that stores its sums as they are declines a problem, beside its map.
+/// Why an FP8 rung without a fused epilogue does not support a problem, apart from its tile map.
 inline Declined why_no_bytes(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f8) {
     return text("multiplies numbers of 8 bits, and the problem asks for ", dtype_name(gemm));

@@ -177,7 +177,7 @@ struct MmaStages {
   /// Adds the products of `steps` stages to the sums of each warp, whose rows of a begin at a0 and
   /// columns of b at b0, multiples of 8. ask(step, a_tile, b_tile) asks for the copies of one
   /// stage. All threads of the block take part.
-  /// @param tiles kStages * kFloats in shared memory; nobody uses it any more on return
+  /// @param tiles kStages * kFloats in shared memory; no thread uses it any more on return
   /// @param sums MmaSums, or what has its functions
   template <class Sums, class Ask>
   __device__ static void multiply(int steps, float* tiles, int a0, int b0, const Ask& ask,
@@ -203,8 +203,8 @@ struct MmaStages {
 
   /// The same, with less waiting for the tensor cores: the first fragments of a stage are loaded
   /// before the last ones of the stage before are multiplied, and copies are asked for while
-  /// products are under way. It pays where ldmatrix loads both factors; loads of single floats take
-  /// too many registers and issue slots for it.
+  /// products are under way. It pays where ldmatrix loads both operands; loads of single floats
+  /// take too many registers and issue slots for it.
   template <class Sums, class Ask>
   __device__ static void multiply_ahead(int steps, float* tiles, int a0, int b0, const Ask& ask,
                                         Sums* sums) {
@@ -221,7 +221,7 @@ struct MmaStages {
           ring.load(step, k + 8, a0, b0, factors);
         } else {
           wait_for_next();
-          ring.load(step + 1, 0, a0, b0, factors);  // after the last step: nobody multiplies them
+          ring.load(step + 1, 0, a0, b0, factors);  // after the last step, these are not used
         }
         sums->multiply(factors[k / 8 % 2]);
         if (k == 0) ring.ask_for(step + kStages - 1, ask);

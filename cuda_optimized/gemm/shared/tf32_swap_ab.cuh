@@ -14,7 +14,7 @@ inline constexpr int kPanel = kTensorMapRow;                 ///< Columns of b t
 inline constexpr int kPanelBytes = kWgmmaStep * kPanel * 4;  ///< Of such a piece of a stage.
 inline constexpr int kDraftRows = 32;  ///< Of a box of kPanel columns in which sums leave.
 inline constexpr int kDraftFloats = kDraftRows * kPanel;  ///< Of such a box.
-/// Of all boxes: two for each pair of warps that multiply, in turns.
+/// Of all staging buffers: two for each pair of consumer warps, used alternately.
 inline constexpr int kDraftBytes = kConsumerThreads / 64 * 2 * kDraftFloats * 4;
 
 /// The sizes of a kernel: a block's tile of c, whose columns are the rows of wgmma, and its stages.

@@ -1,8 +1,9 @@
 /// @file thread_tile.cuh
-/// @brief From tiles in shared memory to sums in registers: the inner part of every fast product.
+/// @brief Register tile of a thread: from tiles in shared memory to accumulators, the inner part of
+/// every fast GEMM.
 ///
-/// A block computes kBlockM x kBlockN sums. Its warps divide that tile among them, and the 32
-/// threads of a warp divide the warp's part: kLanesM down, 32 / kLanesM across. A thread's
+/// A block computes kBlockM x kBlockN elements of c. Its warps divide that tile among them, and the
+/// 32 threads of a warp divide the warp's part: kLanesM down, 32 / kLanesM across. A thread's
 /// kThreadM x kThreadN sums are not one rectangle but pieces of 4 x 4, one piece's width of the
 /// whole warp apart:
 ///
@@ -28,8 +29,8 @@
 ///     tile.multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);         // a_tile [m][k]
 ///     tile.for_each_four(sums, [&](int m, int n, float4 c) { ... });   // c[m][n ... n + 3]
 ///
-/// or, step by step, where a kernel wants to load the operands of step k + 1 before the arithmetic
-/// of step k (also across the barrier between two tiles):
+/// or, step by step, where a kernel loads the operands of step k + 1 before the arithmetic of step
+/// k (also across the barrier between two tiles):
 ///
 ///     Tile::Operands operands[2];
 ///     tile.load<kPitchA, kPitchB>(a_tile, b_tile, k, operands[k % 2]);        // a_tile [k][m]

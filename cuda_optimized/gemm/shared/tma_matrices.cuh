@@ -99,7 +99,7 @@ struct RowMajor {
     const std::int64_t n = std::int64_t{item.n} * Shape::N;
     return {c + n, static_cast<int>(N - n)};
   }
-  /// A row of c from the place on; null behind the last one.
+  /// A row of c, from the column of `place` on; null beyond the last row.
   __device__ T* row(const Place& place, std::int64_t row) const {
     return row < M ? place.c + row * N : nullptr;
   }

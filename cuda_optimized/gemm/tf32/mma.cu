@@ -1,14 +1,14 @@
 /// @file mma.cu
-/// @brief gemm on the tensor cores: factors rounded to TF32, sums in float.
+/// @brief TF32 tensor cores (`mma.sync`): operands are rounded to TF32 and accumulated in FP32.
 ///
 /// - Before: cp_async.cu
 /// - After: mma_3xtf32.cu
 /// - The inner part: shared/mma_tile.cuh (convolutions are made of it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** `mma.sync` is a matrix product of a whole warp: c [16][8] += a [16][8] * b [8][8],
-/// 1024 multiply-adds in one instruction, where a warp's FMA does 32. Its matrices are spread over
-/// the lanes' registers in fragments:
+/// **The idea.** `mma.sync` is a GEMM of a whole warp: c [16][8] += a [16][8] * b [8][8], 1024
+/// multiply-adds in one instruction, where a warp's FMA does 32. Its matrices are spread over the
+/// lanes' registers in fragments:
 ///
 ///     a [16][8]  lane l holds rows l/4 and l/4 + 8,     b [8][8]  lane l holds column l/4,
 ///                columns l%4 and l%4 + 4                          rows l%4 and l%4 + 4

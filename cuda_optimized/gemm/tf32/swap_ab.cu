@@ -6,10 +6,10 @@
 /// - After: wgmma_3xtf32.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** In TF32 both factors of wgmma must run along k in shared memory, and a row-major b
-/// does not. But the first factor may come from registers, and a thread finds its numbers wherever
-/// they lie. So b becomes the first factor, transposed, and a the second one, which is as wgmma
-/// wants it:
+/// **The idea.** TF32 wgmma requires both operands K-major in shared memory, and a row-major b is
+/// not. But operand A may come from registers, and a thread can gather its elements from any
+/// address. So the transposed b becomes operand A, and a becomes operand B, which is K-major
+/// already:
 ///
 ///     c^T [N][M]  =  b^T [N][K]              a^T [K][M]
 ///     in registers   registers, loaded       a's stage [M][K], rows along k

@@ -5,10 +5,11 @@
 /// - After: swap_ab.cu, fp8/wgmma.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d
-/// [64][N] += a [64][8] * b [8][N] with N up to 256: its factors lie in shared memory, and it runs
-/// while the warps go on. TMA (TMA) brings a box of an array when one thread asks for
-/// it: zeros for what lies outside, factors rounded to TF32. Barriers connect copies and products:
+/// **The idea.** No thread copies or loads fragments. `wgmma` is a GEMM of four warps, d [64][N] +=
+/// a [64][8] * b [8][N] with N up to 256: it reads its operands from shared memory and runs
+/// asynchronously. TMA copies a box of an array when one thread issues the copy: it writes zeros
+/// for elements outside of the array and rounds operands to TF32. Barriers connect copies and
+/// products:
 ///
 ///     producer (one warp)          stages                    consumers (two warpgroups)
 ///     wait for empty[s]      +--------+--------+--- - -+     wait for full[s]

@@ -58,7 +58,7 @@ struct PlanePlace {
 /// The thread's place; the block begins with plane `plane0` of N * C.
 __device__ inline PlanePlace plane_place(const PlanePlan& plan, int plane0, int thread) {
   const int line = plan.by_segments.quotient(thread), plane = plan.by_rows.quotient(line);
-  // A thread behind the last plane computes nothing, but its channel must still be a valid number.
+  // A thread beyond the last plane computes nothing, but its channel must still be a valid number.
   const int n = plan.by_channels.quotient(plane0 + plane);
   return {plane, plan.by_rows.remainder(line, plane), plan.by_segments.remainder(thread, line),
           plan.by_channels.remainder(plane0 + plane, n)};

@@ -120,9 +120,9 @@ inline PatchTiles strips_of(const Windows& windows, int columns) {
 }
 
 /// Pixels from the beginning of a row of windows in a patch to that of the next one: all that the
-/// row's windows touch; or less, if what would lie behind its end is padding, and so is what lies
-/// there instead: the beginning of the next row. At least eight, so that a group of columns crosses
-/// one end of a row at most.
+/// row's windows touch; or less, if the pixels after the end of the row are padding, and the
+/// beginning of the next row, which is stored there instead, is padding, too. At least eight, so
+/// that a group of columns crosses one end of a row at most.
 inline int row_of(const Windows& windows) {
   const int first = windows.first.w;
   const std::int64_t touched = windows.Q + (windows.S - 1) * std::int64_t{windows.dilation.w};

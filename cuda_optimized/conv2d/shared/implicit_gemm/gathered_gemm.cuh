@@ -101,7 +101,7 @@ inline GatheredGemm gathered_gemm(const WindowProduct& product, const WeightStep
           .by_rows = FastDivision(product.rows)};
 }
 
-/// The most products of a sum: an int counts them, with some stages to spare.
+/// The largest depth of the GEMM: an int counts it, with a margin of some stages.
 constexpr std::int64_t kMaxDepth = 2147483647 - 256;
 
 /// Whether channels are copied in fours, if the source begins at a multiple of 16 bytes.
