@@ -1,15 +1,16 @@
 /// @file cp_async.cu
-/// @brief `cp.async` pipeline: several stages are copied asynchronously, past the registers.
+/// @brief `cp.async` pipeline: several stages are copied asynchronously, without passing through
+/// registers.
 ///
 /// - Before: double_buffered.cu
 /// - After: mma.cu, split_k.cu, tf32/mma.cu
 /// - As a building block: shared/async_tiles.cuh (split_k and stream_k are made of it)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A thread that loads into registers must come back to store what has arrived.
-/// `cp.async` (Ampere and later) copies from global to shared memory by itself. A thread starts the
-/// copies of a step, closes them as a group, and later waits for all groups but the last few: the
-/// copies of several steps can be on their way, into a ring of stages in shared memory:
+/// **The idea.** A prefetch into registers needs a second instruction that stores the data.
+/// `cp.async` (Ampere and later) copies from global to shared memory asynchronously. A thread
+/// starts the copies of a step, commits them as a group, and later waits until only the last few
+/// groups are pending. The copies of several steps can be in flight, into a ring of stages:
 ///
 ///     stage 0   | copy 0      | compute 0 | copy 3    . . . . . . | compute 3
 ///     stage 1   |   copy 1  . . . . . . . | compute 1 | copy 4    . . . . .        time ->
@@ -17,21 +18,20 @@
 ///                             ^ before each step: wait for its group, one barrier,
 ///                               then start the copies of the step after the next
 ///
-/// A copy cannot transpose, but it may be as small as 4 bytes: a's elements go one by one to their
-/// places in the transposed tile, b's rows in pieces of 16 bytes. Past K the copies write zeros.
+/// A copy cannot transpose, but it may be as small as 4 bytes: elements of a are copied one by one
+/// into the transposed tile, rows of b in pieces of 16 bytes. Beyond K the copies write zeros.
 ///
-/// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies, some
-/// 60 other instructions. The copies take no registers for data. The last few per cent are decided
-/// by which registers the compiler gives the multiply-adds. Predicted on an H200: 49 TFLOP/s at
-/// 4096 (2.8 ms).
+/// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies,
+/// about 60 other instructions. Copies take no data registers. The register allocation of the
+/// multiply-adds decides the last per cent. Predicted on an H200: 49 TFLOP/s at 4096 (2.8 ms).
 /// @expect lanes.global.load 0, nothing passes through registers
 /// @expect bytes_per_lane.b.async 16
 /// @expect bytes_per_lane.a.async 4, on their way they are transposed
 /// @expect barriers_per_block 64 / 16 = 4, one a step of 16
 /// **Costs.** 50 KB of shared memory for three stages. Before sm_80 the copies are loads and
-/// stores, one after the other. Declines what register_tile declines.
+/// stores, one after the other. Not supported: as before.
 /// **Try.** Leave cp_async_wait_group() out. On a GPU the result may well be right most of the
-/// time. What does cuda_on_cpu make of it?
+/// time. What does cuda_on_cpu report?
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"

@@ -1,38 +1,34 @@
 /// @file split_k.cu
-/// @brief gemm: several blocks share a tile of c, each a part of the sums; a second kernel adds up.
+/// @brief Split-K: several blocks compute partial results of one tile of c; a second kernel adds
+/// them.
 ///
 /// - Before: cp_async.cu
 /// - After: stream_k.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A product with a small c and long sums, as in a weight gradient, has few tiles,
-/// and most SMs would have nothing to do. So K is cut into parts, and each block computes one part
-/// of the sums of one tile:
+/// **The idea.** A GEMM with a small c and a large K, as in a weight gradient, has few tiles, and
+/// most SMs would be idle. So K is cut into parts, and each block computes one part of one tile:
 ///
-///               k ->
-///            + - - - - - + - - - - - + - - - - - +
-///         a  |  part 0   |  part 1   |  part 2   |       three blocks, one tile of c
-///            + - - - - - + - - - - - + - - - - - +
-///                                                        workspace [part][m][n]
-///     c = part 0 + part 1 + part 2                       a second kernel, in this order
+///     a  |  part 0   |  part 1   |  part 2   |    three blocks, one tile of c, cut along k
+///     c = part 0 + part 1 + part 2                a second kernel, from workspace [part][m][n]
 ///
-/// Adding the parts to c with atomics would save the workspace. But they would arrive in any order,
-/// and floats added in another order give other bits.
+/// Adding the parts to c with atomics would save the workspace. But the order of the additions
+/// would vary, and floating-point sums in another order have other bits.
 ///
-/// **Expect.** For m 512, n 512, k 16384 there are 16 tiles of 128 x 128; cp_async takes 256 small
-/// ones instead, which load four times as much. Here 16 x 16 blocks compute with the large tile.
-/// Predicted on an H200: 220 us, of which 6 for the second kernel (16 MB to and from the L2 cache);
-/// cp_async: 400.
+/// **Expect.** For m 512, n 512, k 16384 there are 16 tiles of 128 x 128; cp_async.cu uses 256
+/// small tiles instead, which load four times as much. Here 16 x 16 blocks compute with the large
+/// tile. Predicted on an H200: 220 us, of which 6 us for the second kernel (16 MB to and from the
+/// L2 cache); cp_async.cu: 400 us.
 /// @expect on --m 64 --n 64 --k 512
 /// @expect lanes_per_output.workspace.store 8 / 4 = 2, eight parts of 4 steps of 16, in vectors
 /// @expect lanes_per_output.workspace.load 8, one of each part
 /// @expect launches 2
 /// @expect blocks 4 * 8 + 64 * 64 / 256 = 48, four tiles in eight parts; then sums
 /// **Costs.** parts * M * N floats of workspace, written and read once, and a launch. With enough
-/// tiles there is one part, and no second kernel. Parts have at least 4 steps of 16. Takes the maps
-/// row_major and split_k, which asks for two parts even if they are shorter; declines all others.
-/// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
-/// must the table of rungs say about it now, and which test would notice if it did not?
+/// tiles there is one part, and no second kernel. Parts have at least 4 steps of 16. Supported
+/// maps: row_major, and split_k, which has at least two parts, even if they are shorter.
+/// **Try.** Let the blocks add their parts to c with atomicAdd(), and run the tests. How must the
+/// table of rungs describe it now, and which test would notice if it did not?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/gemm_problem.hpp"

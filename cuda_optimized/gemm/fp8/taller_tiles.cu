@@ -1,35 +1,35 @@
 /// @file taller_tiles.cu
-/// @brief gemm on Hopper in 8 bits: taller tiles, for blocks of rows share the sums of a stage.
+/// @brief Taller FP8 tiles: a consumer computes two blocks of rows with one set of stage
+/// accumulators.
 ///
 /// - Before: wgmma.cu
 /// - After: three_consumers.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Tiles of 128 x 128 ask more of the L2 cache than it gives, and taller ones have
-/// more sums. But only the sums of the tile must last. Those of a stage are done with as soon as
-/// they have been added. So a consumer has two blocks of 64 rows now, takes one after the other,
-/// and has the same registers for what each sums up of a stage:
+/// **The idea.** Tiles of 128 x 128 need more bandwidth than the L2 cache has, and taller tiles
+/// have more accumulators. But only the totals of a tile must be kept; the accumulators of a stage
+/// are free after they have been added. So a consumer has two blocks of 64 rows, computes one after
+/// the other, and uses the same registers for the accumulators of a stage:
 ///
 ///     consumer 0   rows 0: wgmma   add to sums[0]    rows 64: wgmma   add to sums[1]
 ///     consumer 1   ...             rows 128: wgmma   add to sums[0]   rows 192: wgmma   ...
 ///
-/// While one adds, the other one's products run, as before. A thread has 64 and 128 sums, more than
-/// the 168 registers that it begins with. `setmaxnreg` moves them, for whole warpgroups, as in
-/// setmaxnreg.cu: one of producers keeps 40, and a consumer gets 232.
+/// While one consumer adds, the wgmma of the other run. A thread has 64 + 128 accumulators, more
+/// than the 168 registers at launch. `setmaxnreg` reallocates them per warpgroup, as in
+/// setmaxnreg.cu: the producers keep 40, and a consumer gets 232.
 ///
 /// **Expect.** A step of a tile of 256 x 128 loads 48 KB for 1024 cycles of the tensor cores: 48
-/// bytes a cycle and SM, where 128 x 128 asks 64 and the L2 cache delivers about 34. nvcc's loop of
-/// a step has 8 QGMMA and 128 FADD among fewer than 200 instructions, and spills nothing. Predicted
-/// on an H200: 850 us at 8192, 120 us at 4096; the transposition of b takes 35 us and 9 us of
-/// these.
+/// bytes per cycle and SM, where 128 x 128 needs 64 and the L2 cache delivers about 34. The loop of
+/// a step has 8 QGMMA and 128 FADD among fewer than 200 instructions, without spills. Predicted on
+/// an H200: 850 us at 8192, 120 us at 4096; the transposition of b takes 35 us and 9 us of these.
 /// @expect on --m 512 --n 512 --k 256 --dtype fp8
 /// @expect requests.shared.async 8 * 2 * (1 + 1) = 32, eight tiles where 128 x 128 has sixteen
 /// @expect bytes_per_lane.shared.async (256 + 128) * 128 / 2 = 24576
 /// @expect bytes_per_output.shared.async 256 * (1 / 128 + 1 / 256) = 3, and not 256 * 2 / 128 = 4
-/// **Costs.** 193 KB of shared memory, so that an SM has one block; 96 idle threads. Tiles are
-/// fewer: 2048 at 8192 take 16 rounds of 132 SMs, where 15.5 would do. Declined: as before.
-/// **Try.** Give a consumer two blocks of 128 columns in place of rows, in tiles of 128 x 256. What
-/// changes of the bytes that are loaded, and of those that wgmma reads in shared memory?
+/// **Costs.** 193 KB of shared memory, so one block per SM; 96 idle threads. There are fewer tiles:
+/// 2048 at 8192 are 16 waves of 132 SMs, where 15.5 would do. Not supported: as before.
+/// **Try.** Give a consumer two blocks of 128 columns instead of rows, in tiles of 128 x 256. How
+/// do the loaded bytes change, and those that wgmma reads from shared memory?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"

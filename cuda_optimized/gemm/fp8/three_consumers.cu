@@ -1,34 +1,32 @@
 /// @file three_consumers.cu
-/// @brief gemm on Hopper in 8 bits: three consumers, so that the products of two run while one
-/// adds.
+/// @brief Three FP8 consumer warpgroups: the `wgmma` of two run while the third one adds.
 ///
 /// - Before: taller_tiles.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Between its products of one stage and those of the next a consumer waits for the
-/// first ones, adds them, waits at a barrier and asks again. With two consumers the other one's 256
-/// cycles of products must last all that time, and do not. A third one makes them 512. It has 64
-/// rows, too, and as 65536 registers are for 512 threads now, `setmaxnreg` leaves a consumer 160:
-/// 64 for sums of the tile, 64 for those of a stage, 32 for all else.
+/// **The idea.** Between its wgmma of one stage and those of the next, a consumer waits for
+/// completion, adds the accumulators, waits at a barrier and issues again. With two consumers, the
+/// other one's 256 cycles of wgmma do not cover that time. A third consumer makes them 512 cycles.
+/// It has 64 rows, too, and as 65536 registers are now for 512 threads, `setmaxnreg` leaves a
+/// consumer 160: 64 for totals, 64 for the accumulators of a stage, 32 for all else.
 ///
 ///     consumer 0   wgmma . . . . . . | add | wgmma . . . . . . | add
 ///     consumer 1   . . | add | wgmma . . . . . . | add | wgmma
 ///     consumer 2   . . . . . | add | wgmma . . . . . . | add | wgmma
 ///
-/// c leaves by TMA, as in tma_store.cu: from two boxes of 64 x 32 floats for each
-/// consumer, which has its own rows.
+/// TMA stores c, as in tma_store.cu, from two staging buffers of 64 x 32 floats for each consumer.
 ///
-/// **Expect.** A step is 768 cycles, 53 bytes a cycle and SM, and 64 steps with K = 8192 are 49,000
-/// cycles; 96 KB of floats a tile take 3000 more at 32 bytes a cycle, for all SMs store at the same
-/// time. nvcc's loop of a step has 4 QGMMA and 64 FADD. Predicted on an H200: 845 us at 8192, of
-/// which the transposition of b takes 37 us. At 4096 the tiles are 5.3 waves of 132, which take as
-/// long as 6 waves: 128 us, more than fp8/taller_tiles.
+/// **Expect.** A step is 768 cycles, 53 bytes per cycle and SM, and 64 steps with K = 8192 are
+/// 49,000 cycles; 96 KB of floats per tile take 3000 more at 32 bytes per cycle, as all SMs store
+/// at the same time. The loop of a step has 4 QGMMA and 64 FADD. Predicted on an H200: 845 us at
+/// 8192, of which the transposition of b takes 37 us. At 4096 there are 5.3 waves of 132 tiles,
+/// which take as long as 6 waves: 128 us, more than fp8/taller_tiles.cu.
 /// @expect on --m 576 --n 512 --k 256 --dtype fp8
 /// @expect requests.shared.async 12 * 2 * (1 + 1) = 48, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (192 + 128) * 128 / 2 = 20480
 /// @expect bytes_per_output.shared.async 256 * (1 / 128 + 1 / 192) = 3.3333333333333335, before 3
-/// **Costs.** 209 KB of shared memory; 96 idle threads. Where rows of c do not begin at multiples
-/// of 16 bytes, threads store them. Declined: as before.
+/// **Costs.** 209 KB of shared memory; 96 idle threads. Where rows of c are not aligned to 16
+/// bytes, threads store them. Not supported: as before.
 /// **Try.** Four consumers would have 120 registers each. How large could their tile be?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"

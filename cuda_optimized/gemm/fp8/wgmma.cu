@@ -1,5 +1,6 @@
 /// @file wgmma.cu
-/// @brief gemm on Hopper in 8 bits: two sets of sums, for tensor cores add behind 13 bits.
+/// @brief FP8 `wgmma`: each stage's accumulators are promoted to FP32 totals, because FP8
+/// accumulates with 13 fraction bits.
 ///
 /// - Before: tf32/wgmma.cu
 /// - After: taller_tiles.cu
@@ -7,20 +8,19 @@
 ///
 /// **The idea.** FP8 (e4m3) halves the bytes of half precision and doubles the throughput of the
 /// tensor cores: a stage of the same size has 128 steps of k, and one `wgmma` takes 32. But FP8
-/// `wgmma` accumulates with few fraction bits. All products and the old sum are cut off behind 13
-/// bits of fraction, from the largest of them on, so that a sum of 2^14 no longer notices a 1. So
-/// sums do not stay there: those of a stage, four `wgmma`, go to a second set in float, and the
-/// next stage begins at zero.
+/// `wgmma` truncates all products and the accumulator to 13 fraction bits, relative to the largest
+/// of them: an accumulator of 2^14 no longer changes by adding 1. So the accumulators of a stage,
+/// four `wgmma`, are added to FP32 totals, and the next stage starts at zero.
 ///
 ///     k:      0      32     64     96     128    160    192    224    256
 ///     part    0 ---->+----->+----->+----->|0 --->+----->+----->+----->|0     wgmma, 13 bits
 ///     sums    0                           +part                       +part  float, 24 bits
 ///
-/// While one consumer adds, the other one's products run. Both factors of 8 bits must run along k:
-/// a kernel turns b over, as in tf32/wgmma.cu. To TMA, four numbers are one word.
+/// While one consumer adds, the wgmma of the other run. FP8 operands must be K-major: a kernel
+/// transposes b, as in tf32/wgmma.cu. TMA copies four elements as one word.
 ///
 /// **Expect.** A step of a tile of 128 x 128 loads 32 KB for 512 cycles of the tensor cores: 64
-/// bytes a cycle and SM, where the L2 cache delivers about 34. That is 53 % of 1979 TFLOP/s.
+/// bytes per cycle and SM, where the L2 cache delivers about 34. That is 53 % of 1979 TFLOP/s.
 /// Predicted on an H200: 1000 to 1100 TFLOP/s at 8192 (1050 us), 130 us at 4096; the transposition
 /// of b takes 35 us and 9 us of these.
 /// @expect on --m 128 --n 128 --k 256 --dtype fp8
@@ -28,11 +28,11 @@
 /// @expect bytes_per_lane.shared.async (128 + 64) * 128 / 2 = 12288
 /// @expect loads_per_output.b 256 * 128 / 16 / (128 * 128) = 0.125, 16 numbers at a time, once
 /// @expect bytes_per_lane.c.store 8, two floats: FP8 results would be too coarse
-/// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as a and b. Twice as many
-/// sums as in 16 bits, so that tiles are half as wide. Where rows of a do not begin at multiples of
-/// 16 bytes, a is copied, too. Declined: other types, all but compute capability 9.0, maps that
-/// hand out less than whole tiles.
-/// **Try.** Add the sums of every second stage only. Which tests notice, and from which K on?
+/// **Costs.** 99 to 198 KB of shared memory per block; a workspace as large as a and b. Twice as
+/// many accumulators as in half precision: tiles are half as wide. A misaligned a is copied, too.
+/// Not supported: other types, all but compute capability 9.0, tile maps with parts of tiles.
+/// **Try.** Add the accumulators of every second stage only. Which tests notice, and from which K
+/// on?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"

@@ -1,33 +1,32 @@
 /// @file ping_pong.cu
-/// @brief gemm on Hopper in 16 bits: one consumer stores while the other multiplies.
+/// @brief Ping-pong schedule: one consumer warpgroup stores its tile while the other one
+/// multiplies.
 ///
 /// - Before: clusters.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** So far both consumers work at one tile, and end it together: while they finish,
-/// round and store their sums, the tensor cores have nothing to do. But one warpgroup alone can
-/// keep them busy. So each consumer has tiles of its own, of 128 x 128, and they take turns:
+/// **The idea.** So far both consumers compute one tile together: while they wait for the last
+/// wgmma, round and store, the tensor cores are idle. But one warpgroup alone can keep them busy.
+/// So each consumer has tiles of its own, of 128 x 128, and they alternate:
 ///
-///     consumer 0   multiply | store    | multiply | store
-///     consumer 1            | multiply | store    | multiply ...
-///     the producer brings the stages of one tile, then those of the next, in one ring
+///     consumer 0   multiply | store    | multiply | store           the producer loads the stages
+///     consumer 1            | multiply | store    | multiply ...    of one tile after the other
 ///
-/// The order of the ring says whose a stage is, but not when. A barrier tells its present phase
-/// from the one before, and no more. With fewer stages than a tile has steps, a consumer that
-/// waited for its first stage while the other is at work would be content with what that stage
-/// held a round ago. So it waits at a barrier `turn` until the other has its last stage, and for
-/// the stages behind that it is no more than one phase early.
+/// A barrier's parity distinguishes its present phase from the previous one only. If the ring has
+/// fewer stages than a tile has steps, a consumer that waited for its first stage during the
+/// other's tile could take a phase of an earlier pass through the ring for its own. So it waits at
+/// a barrier `turn` until the other one has its last stage; then it is at most one phase early.
 ///
-/// **Expect.** A tile of 128 x 256 takes 0.6 us for 64 steps of k, and 1.3 us from its last product
-/// to the next tile's first. With K = 1024 that is 12 % of the time, with 512 20 %, with 4096 3 %.
-/// It can be hidden, at the price of smaller tiles: 64 bytes a cycle reach an SM where 48 did, of
-/// which the L2 cache gives 48, for b is shared. Predicted on an H200: M = N = 8192, K = 1024 12 %
-/// less time than clusters; nothing at 4096, where power is the limit.
+/// **Expect.** A tile of 128 x 256 takes 0.6 us per 64 steps of k, and 1.3 us from its last wgmma
+/// to the first of the next tile: with K = 1024 12 % of the time, with 512 20 %, with 4096 3 %. It
+/// can be hidden at the price of smaller tiles: an SM loads 64 bytes per cycle instead of 48, of
+/// which 48 come from the L2 cache, as b is shared. Predicted on an H200: M = N = 8192, K = 1024 12
+/// % less time than clusters.cu; no gain at 4096, where power is the limit.
 /// @expect on --m 1024 --n 256 --k 64 --dtype bf16 --bias
 /// @expect requests.shared.async 16 * (1 + 2) = 48, a box of a and two of b for each tile
 /// @expect bytes_per_output.shared.async (16384 + 2 * 4096) / (128 * 128) = 1.5, before 1
 /// @expect loads_per_output.bias 4 * 128 / (128 * 128) = 0.03125, by the warps of one consumer
-/// **Costs.** Tiles are half as large, and bytes a product as many more. Declined: as before.
+/// **Costs.** Tiles are half as large, and load as many more bytes. Not supported: as before.
 /// **Try.** Leave out `turn`. From which K on is the result wrong, and why from there?
 #include "core/cuda/cluster.hpp"
 #include "core/cuda/device_attribute.hpp"

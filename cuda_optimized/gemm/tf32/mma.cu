@@ -7,30 +7,30 @@
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** `mma.sync` is a GEMM of a whole warp: c [16][8] += a [16][8] * b [8][8], 1024
-/// multiply-adds in one instruction, where a warp's FMA does 32. Its matrices are spread over the
-/// lanes' registers in fragments:
+/// multiply-adds in one instruction, where an FMA of a warp does 32. The lanes hold the matrices in
+/// registers, as fragments:
 ///
 ///     a [16][8]  lane l holds rows l/4 and l/4 + 8,     b [8][8]  lane l holds column l/4,
 ///                columns l%4 and l%4 + 4                          rows l%4 and l%4 + 4
 ///     c [16][8]  lane l holds rows l/4 and l/4 + 8, columns 2 (l%4) and 2 (l%4) + 1
 ///
-/// A warp computes 64 x 64 elements of c from 4 fragments of a and 8 of b: 32 products for 20
-/// loads, so that shared memory can keep up. A block stages 32 steps of k at a time with cp.async,
-/// three stages deep. TF32 has 10 bits of fraction. The hardware would drop a float's other 13, and
-/// sums of positive products would come out about 6e-4 too small, so `cvt.rna` rounds each factor
-/// after its load.
+/// A warp computes 64 x 64 elements of c from 4 fragments of a and 8 of b: 32 mma for 20 loads,
+/// which shared memory can sustain. A block stages 32 steps of k at a time with cp.async, in three
+/// stages. TF32 has 10 fraction bits. The hardware truncates the other 13 bits of a float, and sums
+/// of positive products would be about 6e-4 too small, so `cvt.rna` rounds each operand after its
+/// load.
 ///
-/// **Expect.** For 32 mma, 20 loads and 32 cvt: about 40 % of the issue slots go to mma. A block of
-/// 128 x 128 reads 1 KB of L2 for each k, for 16384 multiply-adds: 250 TFLOP/s would take 7.8 TB/s,
+/// **Expect.** For 32 mma, 20 loads and 32 cvt: about 40 % of the issue slots are mma. A block of
+/// 128 x 128 reads 1 KB from L2 per k, for 16384 multiply-adds: 250 TFLOP/s would need 7.8 TB/s,
 /// more than the L2 cache delivers. Predicted on an H200: 200 TFLOP/s at 4096.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect loads_per_output.shared 8 * (2 + 2 * 4) / 32 = 2.5, 2 ldmatrix, 4 fragments of b
 /// @expect loads_per_output.a 64 / 64 / 4 = 0.25, tiles of 64 x 64
 /// @expect bytes_per_lane.a.async 16
 /// @expect barriers_per_block 64 / 32 + 1 = 3, one a stage
-/// **Costs.** 101 KB of shared memory and 240 registers a thread: two blocks of 128 threads an SM.
-/// Rows that do not begin at multiples of 16 bytes are copied 4 bytes at a time. Declined: fp32
-/// problems, GPUs before compute capability 8.0, the maps that hand out less than whole tiles.
+/// **Costs.** 101 KB of shared memory and 240 registers per thread: two blocks of 128 threads per
+/// SM. Rows that are not aligned to 16 bytes are copied 4 bytes at a time. Not supported: fp32
+/// problems, GPUs before compute capability 8.0, tile maps with parts of tiles.
 /// **Try.** Do not round b: MmaSums<..., true, false>. Which test finds it, and why not one on
 /// integers?
 #include "core/cuda/device_attribute.hpp"

@@ -1,36 +1,35 @@
 /// @file swap_ab.cu
-/// @brief gemm on Hopper in TF32: c^T = b^T a^T, with b^T from registers, so that nothing is
-/// repacked.
+/// @brief Swap-AB in TF32: wgmma computes c^T = b^T a^T with b^T in registers, so that no operand
+/// is transposed in memory.
 ///
 /// - Before: wgmma.cu
 /// - After: wgmma_3xtf32.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** TF32 wgmma requires both operands K-major in shared memory, and a row-major b is
-/// not. But operand A may come from registers, and a thread can gather its elements from any
-/// address. So the transposed b becomes operand A, and a becomes operand B, which is K-major
-/// already:
+/// **The idea.** TF32 wgmma requires K-major operands in shared memory, and a row-major b is not.
+/// But operand A may come from registers, and a thread can gather its elements from any address. So
+/// b^T becomes operand A, and a becomes operand B, which is K-major already:
 ///
 ///     c^T [N][M]  =  b^T [N][K]              a^T [K][M]
 ///     in registers   registers, loaded       a's stage [M][K], rows along k
 ///                    from b's stage [K][N]
 ///
-/// A step is four products of 8 steps of k, each a group of its own with four registers a thread.
-/// Registers of a product must not change before it is done: so those of a step before are waited
-/// for, three others stay under way, and loads never stop the tensor cores. The rows of wgmma are
-/// columns of c in an order that is chosen for the banks of shared memory (column_of()).
+/// A step is four wgmma of 8 steps of k, each a group of its own with four operand registers per
+/// thread. These registers must not change before the wgmma has completed: so the thread waits for
+/// the wgmma of the previous step, three others stay in flight, and loads never stall the tensor
+/// cores. The order of the columns of c in wgmma's rows avoids bank conflicts (column_of()).
 ///
-/// **Expect.** No kernel for b, no workspace. Of the 128 bytes a cycle of shared memory, wgmma
-/// reads 64 of a, threads 16 of b, and TMA writes 48. Predicted on an H200: 355 us at
-/// 4096 and 2950 at 8192, in tiles of 256 x 128; 47 at 2048, one tile an SM; 12 at 1024.
+/// **Expect.** No kernel for b, no workspace. Of the 128 bytes per cycle of shared memory, wgmma
+/// reads 64 of a, threads 16 of b, and TMA writes 48. Predicted on an H200: 355 us at 4096 and 2950
+/// us at 8192, in tiles of 256 x 128; 47 us at 2048, one tile per SM; 12 us at 1024.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect requests.shared.async 2 * 2 * (1 + 4) = 20, two tiles, two steps, a box of a, four of b
 /// @expect loads_per_output.shared 64 / 64 = 1, 64 steps of k, each number for 64 rows of c
 /// @expect excess.shared.load 0, no bank twice
 /// @expect excess.shared.store 0, likewise
-/// **Costs.** 225 KB of shared memory: one block an SM. Where rows do not begin at multiples of 16
-/// bytes, a warp gathers numbers, and threads store. Declined: as by tf32/wgmma.
-/// **Try.** Load fragments before wgmma_wait_group. What does the emulator say?
+/// **Costs.** 225 KB of shared memory: one block per SM. Where rows are not aligned to 16 bytes, a
+/// warp gathers single elements, and threads store. Not supported: as in tf32/wgmma.cu.
+/// **Try.** Load fragments before wgmma_wait_group. What does the emulator report?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"

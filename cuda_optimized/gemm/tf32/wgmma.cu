@@ -1,5 +1,6 @@
 /// @file wgmma.cu
-/// @brief gemm on Hopper: TMA feeds wgmma through a ring of stages in shared memory.
+/// @brief TF32 `wgmma`: TMA fills a ring of stages in shared memory, and consumer warpgroups
+/// multiply.
 ///
 /// - Before: persistent.cu
 /// - After: swap_ab.cu, fp8/wgmma.cu
@@ -7,9 +8,8 @@
 ///
 /// **The idea.** No thread copies or loads fragments. `wgmma` is a GEMM of four warps, d [64][N] +=
 /// a [64][8] * b [8][N] with N up to 256: it reads its operands from shared memory and runs
-/// asynchronously. TMA copies a box of an array when one thread issues the copy: it writes zeros
-/// for elements outside of the array and rounds operands to TF32. Barriers connect copies and
-/// products:
+/// asynchronously. TMA copies a box of an array for one instruction of one thread: it writes zeros
+/// outside of the array and rounds to TF32. Barriers connect copies and wgmma:
 ///
 ///     producer (one warp)          stages                    consumers (two warpgroups)
 ///     wait for empty[s]      +--------+--------+--- - -+     wait for full[s]
@@ -17,21 +17,21 @@
 ///     a box of a, one of b ->+--------+--------+--- - -+->   all but those done: empty[s - 1]
 ///     s + 1                      0        1      ...         s + 1
 ///
-/// Blocks stay for several tiles: the producer loads the next one while the consumers store the
-/// last. In both tiles k must run fastest; in b [k][n] it does not, so a kernel transposes b into
-/// the workspace.
+/// The kernel is persistent: the producer loads the next tile while the consumers store the last
+/// one. Both operands must be K-major; b [k][n] is not, so a kernel transposes b into the
+/// workspace.
 ///
-/// **Expect.** A tile of 128 x 256 loads 48 KB a step, for 1024 cycles of the tensor cores.
-/// Predicted on an H200: 330 to 390 TFLOP/s at 4096 without the transpose, which weighs half as
-/// much at 8192.
+/// **Expect.** A tile of 128 x 256 loads 48 KB per step, for 1024 cycles of the tensor cores.
+/// Predicted on an H200: 330 to 390 TFLOP/s at 4096 without the transposition, whose share is half
+/// as large at 8192.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect requests.shared.async 2 * 2 * 2 = 8, two tiles, two steps, a box of a and one of b
 /// @expect lanes_per_request.shared.async 1, one thread asks for a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 32 * 4 / 2 = 12288
 /// @expect loads_per_output.b 64 * 128 / (128 * 128) = 0.5, transposed once
-/// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as b. Where rows of a do
-/// not begin at multiples of 16 bytes, a warp gathers elements: right, and slow. Declined: fp32
-/// problems, all but compute capability 9.0, maps that hand out less than whole tiles.
+/// **Costs.** 99 to 198 KB of shared memory per block; a workspace of the size of b. Where rows of
+/// a are not aligned to 16 bytes, a warp gathers elements, which is slow. Not supported: fp32
+/// problems, all but compute capability 9.0, tile maps with parts of tiles.
 /// **Try.** Give the ring two stages instead of four. Is it half as fast, and why not?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"

@@ -1,33 +1,34 @@
 /// @file wgmma_3xtf32.cu
-/// @brief gemm on Hopper with float's accuracy: three products in TF32, of which one factor needs
-/// no splitting.
+/// @brief 3xTF32 with `wgmma`: three TF32 products have the accuracy of float, and only one operand
+/// is split in registers.
 ///
 /// - Before: swap_ab.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Each factor is the sum of two in TF32, as in mma_3xtf32.cu, and three products of
-/// them are a product of floats. Here only b is in registers, where it can be split. But wgmma
-/// ignores the 13 low bits of a number in shared memory: a's tile as it lies *is* the big part, cut
-/// off. Two warps write the small part behind it:
+/// **The idea.** Each operand is the sum of two TF32 values, as in mma_3xtf32.cu. Here only b is in
+/// registers, where it can be split. But wgmma ignores the 13 low bits of a float in shared memory:
+/// the tile of a is the truncated big part already. Two warps write its small part to a second
+/// tile:
 ///
 ///     a loader      splitters (2 warps)                consumers
 ///     stage s ->    small = x - cut_off(x)      ->     8 products with a small part
 ///                   for the M x 32 numbers of a        4 with both big ones: 12 in a group
 ///
-/// Tensor cores truncate when they add. So a step begins at zero, and its sums are added to totals
-/// by ordinary additions. A consumer waits for its products for that; the other one's keep the
-/// tensor cores busy in the meantime, so that neither needs a second set of registers.
+/// Tensor cores truncate when they add. So each step starts at zero, and its accumulators are added
+/// to totals by ordinary additions. A consumer waits for its wgmma before the addition; those of
+/// the other consumer keep the tensor cores busy, so that no second set of accumulators is needed.
 ///
-/// **Expect.** Three times the products of tf32/swap_ab: 915 us at 4096 at the tensor cores'
-/// full speed. wgmma reads 64 bytes a cycle from shared memory; loads, splitters and fragments, 50
-/// more. Predicted on an H200: 1200 us at 4096, 9400 at 8192, 165 at 2048, 30 at 1024.
+/// **Expect.** Three times the wgmma of tf32/swap_ab.cu: 915 us at 4096 at the peak of the tensor
+/// cores. wgmma reads 64 bytes per cycle from shared memory; loads, splitters and fragments 50
+/// bytes more. Predicted on an H200: 1200 us at 4096, 9400 us at 8192, 165 us at 2048, 30 us at
+/// 1024.
 /// @expect on --m 128 --n 128 --k 64
 /// @expect requests.shared.async 2 * 2 * (1 + 4) = 20, as before: floats as they are
 /// @expect loads_per_output.shared 64 / 64 + 64 * 64 / 4 / (64 * 128) = 1.125, splitters load fours
 /// @expect excess.shared.load 0, no bank twice
-/// **Costs.** A small part of up to 2^-10 of a number, where rounding would leave 2^-11. Sums of up
-/// to 32 products get the fourth one, as in mma_3xtf32. Infinities become NaN. Declined: all but
-/// compute capability 9.0, maps that hand out less than whole tiles.
+/// **Costs.** The small part is up to 2^-10 of a value, where rounding would leave 2^-11. Sums of
+/// up to 32 products include the fourth term, as in mma_3xtf32. Infinities become NaN. Not
+/// supported: all but compute capability 9.0, tile maps with parts of tiles.
 /// **Try.** Let the splitters write zeros. Which tests notice, and which do not?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
