@@ -15,8 +15,8 @@
 /// @expect launches 1, of all images
 /// @expect blocks 71, 2 * 4 * 34 * 66 pixels by 256; 2 * 36 image by image
 /// @expect loads_per_output.col 9 * 32 * 64 / (34 * 66) = 8.214, as before
-/// **Costs.** The columns of all images must be there at once: N * C * R * S * P * Q floats.
-/// Declines layouts other than NCHW, and types other than float32.
+/// **Costs.** The columns of all images must be there at once: N * C * R * S * P * Q floats. Not
+/// supported: layouts other than NCHW, and types other than float32.
 /// **Try.** The grid ends at 2048 blocks, and threads go on to further pixels. Give each pixel a
 /// thread of its own instead: is B9 faster then, or slower, and why?
 #include "core/cuda/grid_stride.hpp"

@@ -27,7 +27,8 @@
 /// @expect loads_per_output.col 9 * 32 * 64 / (34 * 66) = 8.214, as before: the terms
 /// @expect bytes_per_lane.col.load 4
 /// @expect lanes_per_output.x.store 1
-/// **Costs.** A dozen constants. Declines NHWC, other types, and 2^31 or more pixels in a channel.
+/// **Costs.** A dozen constants. Not supported: NHWC, other types, and 2^31 or more pixels in a
+/// channel.
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
 #include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"

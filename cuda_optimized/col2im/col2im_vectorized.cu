@@ -25,7 +25,7 @@
 /// @expect lanes_per_output.x.store 1 / 4 = 0.25
 /// **Costs.** Rows of col and x must be aligned vectors (Q % 4 = 0, W % 4 = 0), strides at most 4,
 /// and no tap may lead past the neighbouring four; all else goes to the kernel of
-/// col2im_strided_steps. Declines what that declines.
+/// col2im_strided_steps. Not supported: as in that rung.
 /// **Try.** Without the helping lanes, lanes 0 and 31 could load what they miss themselves. How
 /// many loads more does a warp issue then, and how many bytes less?
 #include "core/im2col_problem.hpp"
@@ -39,7 +39,7 @@ namespace {
 
 constexpr int kThreads = 256;
 /// Blocks that an SM must hold at once: up to 64 registers a thread. With twice as many registers
-/// all loads of a piece are under way at once, but an SM holds half as many threads: slower.
+/// all loads of a piece are in flight at once, but an SM holds half as many threads: slower.
 [[maybe_unused]] constexpr int kBlocks = 4;
 /// So many that a warp usually has one piece of work; with more work than that, warps stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
@@ -185,7 +185,7 @@ Kernel any_filter(int stride) {
 }
 
 /// Common filters without dilation have kernels whose loops are unrolled, so that all loads of a
-/// piece are under way at the same time.
+/// piece are in flight at the same time.
 Kernel kernel_for(const Im2colProblem& problem) {
   const WindowAxis &height = problem.height, &width = problem.width;
   if (problem.depth.kernel == 1 && height.kernel == width.kernel && height.dilation == 1 &&

@@ -23,8 +23,8 @@
 /// @expect loads_per_output.workspace 9 * 46 * 46 / (48 * 48) = 8.266, and read once
 /// @expect loads_per_output.weights 9 * 64 / 32 = 18, tiles of 32 pixels
 /// @expect launches 2
-/// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: other layouts
-/// than NCHW, other types than float32, 2^31 and more rows or columns.
+/// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Not supported: other
+/// layouts than NCHW, other types than float32, 2^31 and more rows or columns.
 /// **Try.** Set kColumnBudget (im2col/shared/column_budget.cuh) to 4 MB, then to 1 GB. Which of the
 /// two kernels takes longer now, and why?
 #include "core/conv2d_gradients.hpp"

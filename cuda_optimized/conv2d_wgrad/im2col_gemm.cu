@@ -26,7 +26,7 @@
 /// @expect launches 3, with db's
 /// **Costs.** Most of the GPU is idle unless K and C * R * S are large; splitting the sum over
 /// blocks (split-K) would mend that. Workspace for columns, as many images as fit kColumnBudget.
-/// Declined: other layouts than NCHW, other types than float32, 2^31 and more rows or columns.
+/// Not supported: other layouts than NCHW, other types than float32, 2^31 and more rows or columns.
 /// **Try.** Write the columns of all images side by side, and compute one product with a single
 /// sum. What do the launches become, and what the workspace?
 #include "core/conv2d_gradients.hpp"

@@ -40,7 +40,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kStages = 3;                   ///< Steps in shared memory, or on their way.
+constexpr int kStages = 3;                   ///< Steps in shared memory, or in flight.
 constexpr int kBlockK = 16;                  ///< Depth of a step.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 

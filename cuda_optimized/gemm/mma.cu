@@ -40,7 +40,7 @@ namespace {
 constexpr int kTileM = 128, kTileN = 128;  ///< Of c, a block's.
 constexpr int kWarpM = 64, kWarpN = 32;    ///< Of c, a warp's.
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32;
-constexpr int kStages = 3;                        ///< Steps in shared memory, or on their way.
+constexpr int kStages = 3;                        ///< Steps in shared memory, or in flight.
 constexpr int kStep = 32;                         ///< Of k in a stage.
 constexpr int kMmaM = 16, kMmaN = 8, kMmaK = 16;  ///< Of one instruction.
 

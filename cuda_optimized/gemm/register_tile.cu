@@ -23,7 +23,8 @@
 /// **Expect.** 1/4 load from shared memory per multiply-add, where tiled.cu has 2: without stalls,
 /// arithmetic and shared memory would both be busy. With two barriers per step, and no load in
 /// flight during the arithmetic, predicted on an H200: 25 TFLOP/s at 4096 (5.5 ms).
-/// @expect loads_per_output.shared 64 * (2 + 2) / (2 * 2) = 64, in a small tile 2 x 2 sums a thread
+/// @expect loads_per_output.shared 64 * (2 + 2) / (2 * 2) = 64, in a small tile 2 x 2 accumulators
+/// per thread
 /// @expect loads_per_output.a 64 / 32 = 2, small tiles have 32 x 32
 /// @expect barriers_per_block 2 * 64 / 8 = 16, two a step of 8
 /// @expect excess.shared.load 0

@@ -40,7 +40,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or on their way.
+constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or in flight.
 constexpr int kBlockK = 16;  ///< Depth of a step.
 using Large = ThreadTile<128, 128, kBlockK, 8, 8, 4>;
 using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 8>;
@@ -51,7 +51,7 @@ constexpr int kFewestSteps = 4;              ///< Of a part, if there is more th
 constexpr int kMostBlocks = 2 * 132;         ///< The blocks that run at once on an H200.
 constexpr int kSumThreads = 256;
 
-/// Part `s` of the sums of a tile for block z = s. Grid: the map's, split_k. Block
+/// Part `s` of the accumulators of a tile for block z = s. Grid: the map's, split_k. Block
 /// (Tile::kThreads).
 /// @param parts [map.splits][part_floats], each part as c; null if there is one, which is c
 /// @tparam kAligned see rows_are_aligned()

@@ -38,7 +38,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or on their way.
+constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or in flight.
 constexpr int kBlockK = 16;  ///< Depth of a step.
 using Large = ThreadTile<128, 128, kBlockK, 8, 8, 4>;
 using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 8>;

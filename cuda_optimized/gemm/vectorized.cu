@@ -24,7 +24,8 @@
 /// stay: 4 loads of 32 lanes x 16 bytes are 2 KB, which take 16 cycles at 128 bytes per cycle, as
 /// long as the 64 multiply-adds. The limit is that of register_tile.cu, but loads take a quarter of
 /// the issue slots. Predicted on an H200: 33 TFLOP/s at 4096 (4.2 ms).
-/// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8, vectors; in a small tile 4 x 4 sums
+/// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8, vectors; in a small tile 4 x 4
+/// accumulators
 /// @expect loads_per_output.a 64 / 32 / 4 = 0.5
 /// @expect bytes_per_lane.c.store 16
 /// @expect excess.shared.store 0, thanks to the 4 floats

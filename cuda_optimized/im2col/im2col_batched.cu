@@ -18,7 +18,7 @@
 /// @expect launches 1, of all images
 /// @expect blocks 2 * 4 * 32 * 64 / 256 = 64, a thread a window of a channel
 /// @expect loads_per_output.x 1, as before
-/// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats. Declines
+/// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats. Not supported:
 /// layouts other than NCHW, and types other than float32.
 /// **Try.** Time images of 64 x 14 x 14, one at first, then twice as many each time. From how many
 /// on does the time grow with them?

@@ -25,7 +25,8 @@
 /// @expect lanes_per_output.col.store 1 / 4 = 0.25
 /// @expect loads_per_output.x (4 + 2) / (3 * 4) = 0.5, of a row of 6 for 4 windows and 3 taps
 /// **Costs.** Vectors need Q % 4 = 0 and col at a multiple of 16 bytes; otherwise a thread makes
-/// one column. Declines NHWC, types other than float32, and 2^30 or more windows of a channel.
+/// one column. Not supported: NHWC, types other than float32, and 2^30 or more windows of a
+/// channel.
 /// **Try.** Take the streaming mark away, and time B3 and B4. Which has more to keep in the caches?
 #include <limits>
 
@@ -106,7 +107,7 @@ __global__ void __launch_bounds__(kThreads)
       const int d = o * depth.stride - depth.pad_before + t * depth.dilation;
       for (int r = 0; r < height.kernel; ++r) {
         const int h = p * height.stride - height.pad_before + r * height.dilation;
-        // A row in the padding is a row of no elements. (Negative coordinates turn into huge ones.)
+        // A row in the padding is a row of no elements. (Negative coordinates become huge ones.)
         const bool inside = static_cast<unsigned>(d) < static_cast<unsigned>(depth.size) &&
                             static_cast<unsigned>(h) < static_cast<unsigned>(height.size);
         const unsigned size = inside ? static_cast<unsigned>(width.size) : 0;

@@ -8,7 +8,7 @@
 /// is a pixel: C floats that are neighbours in x *and* in the row. Nothing has to be shifted: four
 /// channels are a float4 in both. A thread owns one float4 of the row, which is a tap and four
 /// channels, and moves down along a run of windows of a line. A step is `stride` pixels in x, and
-/// one row in col, so an index is decoded once a run, and the loads of its windows are under way
+/// one row in col, so an index is decoded once a run, and the loads of its windows are in flight
 /// together.
 ///
 ///     row of a window   [ tap 0: c0-3 c4-7 ...  | tap 1: c0-3 ...  |  ...  | tap R*S-1 ]
@@ -24,8 +24,8 @@
 /// @expect bytes_per_lane.x.load 16, four channels
 /// @expect loads_per_output.x 1 / 4 = 0.25
 /// @expect lanes_per_output.col.store 1 / 4 = 0.25
-/// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes. Declined: layouts
-/// other than NHWC, types other than float32, 2^30 or more threads an image.
+/// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes. Not supported:
+/// layouts other than NHWC, types other than float32, 2^30 or more threads an image.
 /// **Try.** Number the threads window by window instead, each with all taps of four channels. What
 /// happens to the stores of a warp when C is 4, and what when it is 512?
 #include "core/cuda/launch.hpp"
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads)
     const int d = o * depth.stride - depth.pad_before + t * depth.dilation;
     const int h = p * height.stride - height.pad_before + r * height.dilation;
     unsigned w = static_cast<unsigned>(q * width.stride - width.pad_before + s * width.dilation);
-    // A line in the padding is a line of no pixels. (Negative coordinates turn into huge ones.)
+    // A line in the padding is a line of no pixels. (Negative coordinates become huge ones.)
     const bool inside = static_cast<unsigned>(d) < static_cast<unsigned>(depth.size) &&
                         static_cast<unsigned>(h) < static_cast<unsigned>(height.size);
     const unsigned size = inside ? static_cast<unsigned>(width.size) : 0;

@@ -7,7 +7,7 @@
 ///
 /// **The idea.** With C = groups a filter reads one channel, and no sum over channels reuses what
 /// was loaded. The rung is a copy that happens to multiply: every byte should move once, in vectors
-/// of 16 bytes. In NCHW a channel's plane is one piece of memory, planes lie one behind the other,
+/// of 16 bytes. In NCHW a channel's plane is one piece of memory, planes lie one after the other,
 /// and so do the outputs. A block takes several whole planes (or, of a large plane, a band of rows
 /// with its halo), and where rows begin does not matter to the copy:
 ///
@@ -28,8 +28,8 @@
 /// @expect lanes_per_output.y.store 49 / 196 = 0.25
 /// @expect loads_per_output.shared (21 - 1 + 49 / 14) / 14 = 1.679, less padding; outputs
 /// **Costs.** The outputs pass through shared memory as well. Only 3 x 3 and 5 x 5 with stride 1 or
-/// 2 are compiled in; all others load R * S values an output. Declined: more than one input channel
-/// a group, more than 8 filters a channel, rows too long for shared memory.
+/// 2 are compiled in; all others load R * S values an output. Not supported: more than one input
+/// channel a group, more than 8 filters a channel, rows too long for shared memory.
 /// **Try.** Let the threads store straight to y, without the second pass. How many sectors does a
 /// warp's store touch when rows have 14 floats, and how many vectors would it be?
 #include "core/conv2d_problem.hpp"
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
     const float* in = in_room + flat_phase(from);
     flat_load(in_room, from, tile_planes * in_rows * conv.W, thread, threads);
     ptx::cp_async_commit_group();
-    // While they are under way, the weights of the thread's first filter.
+    // While they are in flight, the weights of the thread's first filter.
     [[maybe_unused]] float weight[kTaps > 0 ? kTaps * kTaps : 1], start = 0.0f;
     [[maybe_unused]] const auto load_filter = [&](int k) {
 #pragma unroll

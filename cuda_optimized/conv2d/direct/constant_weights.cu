@@ -26,8 +26,8 @@
 /// @expect launches 1, for 800 weights
 /// **Costs.** A copy and a launch for each 16384 weights, and x is read again in each. All launches
 /// of this rung in the process share the one constant memory: runs must follow one another in one
-/// stream. Declined: filters of more than 16384 taps and windows larger than shared memory; also
-/// other layouts than NCHW and other types than float32.
+/// stream. Not supported: filters of more than 16384 taps and windows larger than shared memory;
+/// also other layouts than NCHW and other types than float32.
 /// **Try.** B7 (32x512x7x7, 512 filters 3x3) has 2.4 million weights. How many launches is that,
 /// how many blocks has each of them, and how many could the GPU hold?
 #include "core/conv2d_problem.hpp"
@@ -48,7 +48,7 @@ constexpr OutputTile kSmallestTile = {1, 1};
 __constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
 
 /// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
+/// where they fall into the padding. Negative coordinates become huge unsigned ones, so that one
 /// comparison checks both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {

@@ -26,7 +26,7 @@
 /// @expect lanes.global.load 0, nothing passes through registers
 /// @expect bytes_per_lane.x.async 16
 /// @expect requests_per_block.x.async 4 * 12 = 48, of 32 vectors each
-/// @expect barriers_per_block 4 + 1 = 5, one a channel and one behind a tile
+/// @expect barriers_per_block 4 + 1 = 5, one a channel and one after a tile
 /// **Costs.** A third stage in shared memory, or a smaller tile where three do not fit. Where W is
 /// not a multiple of 4, a copy for each float. Before compute capability 8.0 there is no
 /// `cp.async`, and the same code loads and stores. All else as in direct/double_buffered.
@@ -52,7 +52,7 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 constexpr int kStages = 3;                         ///< Channels that a block has room for.
 
 /// Begins to copy the rows h0 ... and columns w0 ... of a channel into the tile
-/// [rows][row_vectors], zeros where they fall into the padding. Negative coordinates turn into huge
+/// [rows][row_vectors], zeros where they fall into the padding. Negative coordinates become huge
 /// unsigned ones, so that one comparison checks both ends.
 /// @param aligned the channel lies at a multiple of 16 bytes, and W and w0 are multiples of 4
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
     const float* tile_x = x + (std::int64_t{n} * conv.C + c0) * channel_size;
     const float* tile_weights = weights + k0 * filter_size;
@@ -157,7 +157,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       }
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
-        // This thread's copies of the channel have landed: only later groups are still under way.
+        // This thread's copies of the channel have landed: only later groups are still in flight.
         ptx::cp_async_wait_group<kStages - 2>();
         // The one barrier: between the copies, of all threads, and the reads below; and between the
         // reads of the channel before and the copies that go to its place now.

@@ -97,8 +97,8 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile; `weights`
-/// are [r][s][T::kPadded].
+/// Adds one channel's products to the accumulators. `window` is the thread's place in the tile;
+/// `weights` are [r][s][T::kPadded].
 template <class T>
 __device__ void multiply(const float* window, const float* weights,
                          float (&sums)[T::kFilters][kRows][kRowPixels]) {
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
       }
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
-        // This thread's copies of the channel have landed: only later groups are still under way.
+        // This thread's copies of the channel have landed: only later groups are still in flight.
         ptx::cp_async_wait_group<kStages - 2>();
         // The one barrier: between the copies, of all threads, and the reads below; and between the
         // reads of the channel before and the copies that go to its place now.

@@ -15,7 +15,7 @@
 ///     arithmetic                  | A =========     | B =========     | A =========
 ///                                 the one barrier of each channel
 ///
-/// **Expect.** The wait for global memory, some 600 cycles a channel, hides behind the block's own
+/// **Expect.** The wait for global memory, some 600 cycles a channel, is hidden by the block's own
 /// arithmetic; before, only the other blocks of the SM hid a part of it. Three blocks an SM still
 /// fit, with at most 168 registers a thread (B1). The three channels of B2 leave little to overlap.
 /// @expect barriers_per_block 4, one a channel
@@ -26,8 +26,8 @@
 /// memory. With one channel a group (depthwise) there is no next channel, and direct/float4 is the
 /// better rung. A thread fetches at most 4 vectors and 2 weights ahead; what larger tiles (strides
 /// of 2 and more) and filters need beyond that comes without overlap. All else as in direct/float4.
-/// **Try.** Move the loads of the next channel behind multiply(). The result stays right. What
-/// hides the wait now, and what does a profiler say about "long scoreboard" stalls?
+/// **Try.** Move the loads of the next channel after multiply(). The result stays right. What hides
+/// the wait now, and what does a profiler say about "long scoreboard" stalls?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;

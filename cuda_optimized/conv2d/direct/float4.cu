@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;

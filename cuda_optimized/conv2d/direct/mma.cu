@@ -1,14 +1,14 @@
 /// @file mma.cu
-/// @brief conv2d of few channels in 16 bits: two taps of a row are one register.
+/// @brief conv2d of few channels in half precision: two taps of a row are one register.
 ///
 /// - Before: mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** As before, fragments are read out of a patch of x in shared memory. But a register
 /// of m16n8k16 has two numbers that follow one another along k. If k runs along a row of the
-/// filter, they lie side by side in the patch, and one load brings two taps, if its address is
-/// even. So all windows of a fragment begin in even columns, or all in odd ones. The words of the
-/// latter begin a column earlier, and so do their weights:
+/// filter, they lie side by side in the patch, and one load reads two taps, if its address is even.
+/// So all windows of a fragment begin in even columns, or all in odd ones. The words of the latter
+/// begin a column earlier, and so do their weights:
 ///
 ///     columns of x           0 1 | 2 3 | 4 5 | 6 7     words of the patch
 ///     window from column 0   a b | c d | e . |         weights of 5 taps
@@ -30,7 +30,7 @@
 /// @expect launches 1, nothing is prepared
 /// **Costs.** With an odd stride there are two sets of weights. Rows of the filter are filled up to
 /// words; taps apart (dilation) have a word each. With more than 64 filters, x is read several
-/// times. Declined: float32, NHWC, compute capability below 8.0, what is too large for shared
+/// times. Not supported: float32, NHWC, compute capability below 8.0, what is too large for shared
 /// memory.
 /// **Try.** Take the mask away. Which tests fail, and with which input?
 #include <type_traits>
@@ -56,7 +56,7 @@ template <int kWords>
 using Words = std::conditional_t<kWords == 4, uint4, uint2>;
 
 /// Adds all products of a warp's filters and fragments.
-/// @tparam kOdd tiling.odd: fragments by turns have windows of even columns and of odd ones
+/// @tparam kOdd tiling.odd: fragments alternately have windows of even columns and of odd ones
 /// @param base where this lane's windows begin, in bytes: of rows `group` and `group + 8`
 template <class S, class T, int kOdd>
 __device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t* shared,
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, S::kBlocks)
   }
 }
 
-/// Numbers that a copy can bring at once, if all rows of x begin at multiples of them.
+/// Elements that one copy can load, if all rows of x begin at multiples of them.
 /// @param address where x begins
 int widest_copy(const Conv2dProblem& conv, std::uintptr_t address) {
   for (const int width : {8, 4, 2}) {

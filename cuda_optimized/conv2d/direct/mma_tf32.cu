@@ -18,7 +18,7 @@
 ///     |  . . . .        |     base[pixel]: the first tap of its window, in a register
 ///     + - - - - - - - - +
 ///
-/// A block keeps its weights and takes tile after tile, while the next patch is on its way.
+/// A block keeps its weights and takes tile after tile, while the next patch is in flight.
 ///
 /// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 3.8 million mma of 16 x 8 x 8, at 160
 /// TFLOP/s 49 us; each 16 of them need 26 cycles of shared memory (8 loads of x, 4 of weights, one
@@ -29,8 +29,8 @@
 /// @expect bytes_per_lane.y.store 16, four neighbours
 /// @expect sectors_per_request.y.store 16
 /// @expect launches 1, nothing is prepared
-/// **Costs.** Filters come 16 at a time: with 3 or 6 (B2, B1) row_tile.cu is faster.
-/// Declined: fp32, NHWC, compute capability below 8.0, what is too large for shared memory.
+/// **Costs.** Filters come 16 at a time: with 3 or 6 (B2, B1) row_tile.cu is faster. Not supported:
+/// fp32, NHWC, compute capability below 8.0, what is too large for shared memory.
 /// **Try.** Give the patch the pitch of a plain array. How many cycles does the load of x then take
 /// for taps in one row, and in two?
 #include "core/conv2d_problem.hpp"
@@ -58,8 +58,8 @@ __device__ void multiply(const Tiling& tiling, const float* shared, int patch_at
   for (int j = 0; j < S::kGroups; ++j) {
     const int g = first + j < tiling.rows * tiling.across ? first + j : 0;
     const int row = tiling.by_across.quotient(g);
-    // A group's fragments have the pixels 0 1 4 5 8 ... and 2 3 6 7 10 ...: then a lane's sums of
-    // both are four neighbours.
+    // A group's fragments have the pixels 0 1 4 5 8 ... and 2 3 6 7 10 ...: then a lane's
+    // accumulators of both are four neighbours.
     const int column = tiling.by_across.remainder(g, row) * 16 + group / 2 * 4 + group % 2;
     base[j][0] = 4 * (patch_at + tiling.shift + row * tiling.stride.h * tiling.pitch +
                       column * tiling.stride.w);

@@ -28,8 +28,8 @@
 /// @expect excess.shared.load 0
 /// **Costs.** 7 x 7 outputs are a block of only 8 threads. x is read again for each 8 output
 /// channels. Only square filters of 1, 3, 5, 6, 7 and 11 share values along the column. A
-/// horizontal stride makes bank conflicts. Declined: over 64 KB for the inputs of 8 outputs and a
-/// filter's weights of a channel; NHWC; other types than float32.
+/// horizontal stride makes bank conflicts. Not supported: over 64 KB for the inputs of 8 outputs
+/// and a filter's weights of a channel; NHWC; other types than float32.
 /// **Try.** Read the weights from global memory, all threads of a warp from one address. How many
 /// loads is that for 288 multiply-adds, and what does it do to the time?
 #include "core/conv2d_problem.hpp"
@@ -48,7 +48,7 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 
 /// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
+/// where they fall into the padding. Negative coordinates become huge unsigned ones, so that one
 /// comparison checks both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;

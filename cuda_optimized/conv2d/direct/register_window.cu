@@ -22,14 +22,15 @@
 ///
 /// **Expect.** B2 (1x3x1920x2400, 3 filters 3x3): 4 rows of 4 outputs and 3 filters a thread, 24
 /// loads of 8 bytes and 7 of weights for 432 multiply-adds a channel; 128 registers, 16 warps an
-/// SM, each with 3 KB under way: DRAM needs some 40 KB. The 110 MB take 28 us at 4 TB/s.
+/// SM, each with 3 KB in flight: DRAM needs some 40 KB. The 110 MB take 28 us at 4 TB/s.
 /// @expect on --n 1 --c 3 --h 34 --w 130 --k 3 --r 3 --s 3
 /// @expect loads_per_output.x 3 * 24 / (4 * 4 * 3) = 1.5, of 4 rows of 4 outputs and 3 filters
 /// @expect bytes_per_lane.x.load 8
 /// @expect barriers_per_block 2, none in the loop: as many for any number of channels
 /// @expect sectors_per_request.y.store 8, 256 bytes without a gap
 /// **Costs.** Only 3 x 3, stride 1, dilation 1: neighbouring tiles read their halo again. x is read
-/// again for each tile of filters. Declined: NHWC, other types, weights too many for shared memory.
+/// again for each tile of filters. Not supported: NHWC, other types, weights too many for shared
+/// memory.
 /// **Try.** Load the next rows at the end of the channel instead of one by one. What does a
 /// profiler say about "long scoreboard" stalls?
 #include <optional>

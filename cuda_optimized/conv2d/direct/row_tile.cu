@@ -25,8 +25,8 @@
 /// @expect sectors_per_request.y.store 4, 32 neighbours
 /// @expect excess.shared.load 0
 /// **Costs.** With many channels and filters x is read K / 32 times, and implicit_gemm/cp_async.cu
-/// is faster. Compiled in are 3 x 3 to 11 x 11 with stride 1; all else is left to
-/// cp_async.cu and tiled.cu. Declined: NHWC, other types, what those decline.
+/// is faster. Compiled in are 3 x 3 to 11 x 11 with stride 1; all else is left to cp_async.cu and
+/// tiled.cu. Not supported: NHWC, other types, what those do not support.
 /// **Try.** Let each thread have 8 pixels of one row instead of 4 of two. Which banks do the
 /// threads 0 to 7 read then, and what does a profiler say about wavefronts?
 #include <algorithm>
@@ -66,8 +66,8 @@ struct Tile : RowTileSizes<kR, kS, kTile> {
   static constexpr int kStageFloats = kInFloats + Sizes::kWarpsF * Sizes::kWeightFloats;
 };
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile; `weights`
-/// are [r][s][T::kPadded].
+/// Adds one channel's products to the accumulators. `window` is the thread's place in the tile;
+/// `weights` are [r][s][T::kPadded].
 template <class T>
 __device__ void multiply(const float* window, const float* weights,
                          float (&sums)[T::kFilters][kRows][kRowPixels]) {
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
       }
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
-        // This thread's copies of the channel have landed: only later groups are still under way.
+        // This thread's copies of the channel have landed: only later groups are still in flight.
         ptx::cp_async_wait_group<kStages - 2>();
         // The one barrier: between the copies, of all threads, and the reads below; and between the
         // reads of the channel before and the copies that go to its place now.

@@ -26,9 +26,9 @@
 /// @expect loads_per_output.shared 4 * 5 * 5 = 100, one for each multiply-add
 /// @expect loads_per_output.weights 4 * 5 * 5 = 100, the other one
 /// @expect barriers_per_block 2 * 4 = 8, two a channel
-/// **Costs.** Two barriers a channel. The tile is halved until its inputs fit into 64 KB; declined
-/// is only a window that does not fit alone. Declines other layouts than NCHW and other types than
-/// float32.
+/// **Costs.** Two barriers a channel. The tile is halved until its inputs fit into 64 KB; only a
+/// window that does not fit alone is not supported. Not supported either: other layouts than NCHW
+/// and other types than float32.
 /// **Try.** Let the largest tile be 1 x 256 outputs. How many global loads is that for an output
 /// and channel at 6 x 6, and does the time follow them?
 #include "core/conv2d_problem.hpp"
@@ -45,7 +45,7 @@ constexpr OutputTile kSmallestTile = {1, 1};
 [[maybe_unused]] constexpr int kThreads = 8 * 32;  ///< Of a block, at most.
 
 /// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
+/// where they fall into the padding. Negative coordinates become huge unsigned ones, so that one
 /// comparison checks both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {

@@ -26,8 +26,8 @@
 /// panels
 /// @expect excess.shared.store 0, no bank twice
 /// **Costs.** Workspace. Rounding as of fft/fused; NaN and infinity reach all of a tile. Few
-/// filters, channels or tiles leave the tensor cores to a plain product. Declines strides, filters
-/// that reach over more than 9 pixels, NHWC, and other types than float32.
+/// filters, channels or tiles leave the tensor cores to a plain product. Not supported: strides,
+/// filters that reach over more than 9 pixels, NHWC, and other types than float32.
 /// **Try.** Four products, as one of real matrices twice as large, need no kernel of their own
 /// (gemm/wgmma_3xtf32.cuh). From how many channels on do Gauss's three pay?
 #include "core/cuda/grid_stride.hpp"

@@ -65,7 +65,7 @@ PatchPlan pair_plan(const Windows& windows) {
   return best;
 }
 
-/// Why two blocks do not share the sums of each tile, if so.
+/// Why two blocks do not share the accumulators of each tile, if so.
 Declined why_no_pairs(const Windows& windows) {
   if (windows.pixels() == 0) return {};
   if (windows.chunks() < 2) return "sums over 64 channels at most: one patch, nothing to share";
@@ -78,7 +78,7 @@ Declined why_no_pairs(const Windows& windows) {
 }
 
 /// Sums on their way to the block that stores them, as the registers of those who multiplied hold
-/// them: [8 columns][thread of a warpgroup][4 sums].
+/// them: [8 columns][thread of a warpgroup][4 accumulators].
 struct PairExchange {
   float4* received;        ///< what the other block has sent, and at the same place there
   std::uint64_t* arrived;  ///< its barrier, which expects kPairBytes

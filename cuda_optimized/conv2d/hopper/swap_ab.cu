@@ -28,7 +28,7 @@
 /// @expect bytes_per_lane.y.store 16, the same
 /// @expect sectors_per_request.y.store 32 * 16 / 32 = 16, whole ones
 /// **Costs.** 64 KB of shared memory for two staging buffers. Late layers have too few tiles of 256
-/// pixels, and sums are not split. Not supported: as before.
+/// pixels, and split-K is not supported. Not supported: as before.
 /// **Try.** Let both warpgroups share a tile, 128 pixels each, and count bytes per cycle again.
 /// Which layers gain, because their last wave of tiles is nearly empty?
 #include "core/conv2d_problem.hpp"
@@ -46,7 +46,7 @@ namespace {
 constexpr int kPixels = 256, kFilters = 64;  ///< Of a tile.
 constexpr int kStages = 4;                   ///< A power of 2: positions in the ring may wrap.
 using Tile = gemm::WgmmaShape<kPixels, kFilters, kStages, 1>;  ///< Of the stages.
-/// Bytes of a tile of sums, one for each warpgroup.
+/// Bytes of a tile of accumulators, one for each warpgroup.
 constexpr int kStagingBytes = kPixels * kFilters * 2;
 
 /// y [N][P][Q][K], where the sums go.
@@ -58,7 +58,8 @@ struct FilterRows {
   FilterTiles<Tile> filters;  ///< of the tiles
   bool vectors;               ///< eight filters can be stored at once
 
-  /// Stores a warpgroup's tile of sums [filter][pixel] by way of `staging` [kPixels][kFilters].
+  /// Stores a warpgroup's tile of accumulators [filter][pixel] by way of `staging`
+  /// [kPixels][kFilters].
   __device__ void store(const WgmmaItem& item, int consumer,
                         const float (&accumulators)[kPixels / 2], T* staging) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;

@@ -17,18 +17,18 @@
 ///     stage 2                  | copy 2 . . . . . . . . . . | compute 2    | copy 5 ...
 ///                              one barrier a step: before a stage is read, and another overwritten
 ///
-/// **Expect.** With 128 x 64 sums and 16 products a step, a thread has 1024 multiply-adds between
-/// two barriers, loads 64 vectors, and starts 12 copies with some 30 instructions: 58 TFLOP/s at
-/// best on an H200, 4.1 ms for B10 (64x512x28x28, 512 filters 3x3), 0.13 ms for B4 (32x64x56x56, 64
-/// filters 3x3). 128 registers a thread and 36 KB: four blocks an SM.
+/// **Expect.** With 128 x 64 accumulators and 16 products a step, a thread has 1024 multiply-adds
+/// between two barriers, loads 64 vectors, and starts 12 copies with some 30 instructions: 58
+/// TFLOP/s at best on an H200, 4.1 ms for B10 (64x512x28x28, 512 filters 3x3), 0.13 ms for B4
+/// (32x64x56x56, 64 filters 3x3). 128 registers a thread and 36 KB: four blocks an SM.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect lanes.x.load 0, copies alone
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.1328, of 48 taps an axis, 46 inside
 /// @expect loads_per_output.workspace 16 * 3 * 3 / 32 / 4 = 1.125, of weights in vectors; no table
 /// @expect barriers_per_block 2 + 144 / 8 + 1 = 21, packing; one a step of 8, and one
 /// **Costs.** Few tiles leave SMs idle: B7 (32x512x7x7) has 100 for 132 SMs. If C / groups is no
-/// multiple of the step (B3), k stays (c, r, s), with a table as in precomputed_offsets.cu.
-/// Declines NHWC, other types, the maps split_k and stream_k, and images too large for 32-bit
+/// multiple of the step (B3), k stays (c, r, s), with a table as in precomputed_offsets.cu. Not
+/// supported: NHWC, other types, the maps split_k and stream_k, and images too large for 32-bit
 /// offsets.
 /// **Try.** Set the stages in shared/implicit_gemm/pipeline_tile.cuh to 2, and to 5. How long may a
 /// copy take in each case, and how many blocks does shared memory leave for an SM?

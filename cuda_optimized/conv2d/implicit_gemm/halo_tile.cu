@@ -29,8 +29,8 @@
 /// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, weights of nine taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.y.store 0, TMA stores
-/// **Costs.** Few small images fill no tile, and sums are not split. Not supported: strides of
-/// filters larger than 1 x 1, filters whose halo tile does not fit, tile maps, and as before.
+/// **Costs.** Few small images fill no tile, and split-K is not supported. Not supported: strides
+/// of filters larger than 1 x 1, filters whose halo tile does not fit, tile maps, and as before.
 /// **Try.** How many bytes per cycle do 1 x 1 filters load? Let two tiles of filters share a patch.
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
@@ -83,7 +83,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   __syncthreads();  // separates both from all that follows
 
   const int chunks = windows.chunks();
-  Ring patch{plan.patches}, tap{plan.tap_slots};  // where this warp stands
+  Ring patch{plan.patches}, tap{plan.tap_slots};  // the position of this warp
   // From lane 0, so that the compiler knows it to be the same for the whole warp.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {

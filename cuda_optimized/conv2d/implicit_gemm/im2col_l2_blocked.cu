@@ -25,11 +25,11 @@
 /// @expect on --n 2 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect launches 2, small images go together; im2col_gemm has two each
 /// @expect bytes_per_lane.workspace.store 16
-/// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, tiles of 32 x 32 sums
+/// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, tiles of 32 x 32 accumulators
 /// @expect loads_per_output.weights 16 * 3 * 3 / 32 = 4.5
 /// **Costs.** A pair of launches for each piece, 2 x 112 for B9; a product of few columns fills the
-/// last wave of blocks badly. A workspace of 16 MB, or of one row of windows if that is larger.
-/// Declined: NHWC, types other than float32, an activation (the product has none), 2^31 or more
+/// last wave of blocks badly. A workspace of 16 MB, or of one row of windows if that is larger. Not
+/// supported: NHWC, types other than float32, an activation (the product has none), 2^31 or more
 /// rows of columns, 2^30 or more windows an image.
 /// **Try.** Let the pieces have 4, 64 and 256 MB. Where do you expect the time to change, and by
 /// how much?

@@ -16,11 +16,11 @@
 ///       n,p,q | x[p + r - pad][q + s - pad][c] |     f      | w[f][r][s][c]           |
 ///             + - - - - - - - - - - - - +                   + - - - - - - - - - - - - +
 ///
-/// **Expect.** A stage of the large tile, 128 x 256, brings 48 KB for 1 M multiply-adds. Of a
-/// warp's 420 instructions a stage, 128 are mma, 128 round x, 32 are ldmatrix and 100 copy.
-/// mma.sync can reach some 290 TFLOP/s on an H200; busy for 70 to 75 % of the time, 200 to 220, 1.1
-/// ms for B10. Where tiles are too few, blocks share the sums of a tile: the model that chooses
-/// tile and parts expects 56 us for B6, and 52 for B7, with five parts.
+/// **Expect.** A stage of the large tile, 128 x 256, loads 48 KB for 1 M multiply-adds. Of a warp's
+/// 420 instructions a stage, 128 are mma, 128 round x, 32 are ldmatrix and 100 copy. mma.sync can
+/// reach some 290 TFLOP/s on an H200; busy for 70 to 75 % of the time, 200 to 220, 1.1 ms for B10.
+/// Where tiles are too few, blocks share the accumulators of a tile: the model that chooses tile
+/// and parts expects 56 us for B6, and 52 for B7, with five parts.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect loads_per_output.x 32 * 46 * 46 / (16 * 16) / 64 / 4 = 1.0332, tiles of 64 filters
 /// @expect bytes_per_lane.x.async 16
@@ -28,7 +28,7 @@
 /// @expect excess.shared.load 0, of ldmatrix
 /// **Costs.** Workspace for rounded weights and parts of y. A tile has at least 64 filters (or 16):
 /// groups with fewer leave it partly empty. Unless C / groups is a multiple of 4, copies have 4
-/// bytes. Declined: fp32, NCHW, other maps, GPUs before compute capability 8.0.
+/// bytes. Not supported: fp32, NCHW, other maps, GPUs before compute capability 8.0.
 /// **Try.** Count the steps of a 7 x 7 filter with 3 channels, then pad the channels to 4: when do
 /// 16-byte copies pay for a third more products?
 #include <type_traits>
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     for (int step = 0; step < steps; ++step) {
 #pragma unroll
       for (int k = 0; k < kMmaStep; k += 8) {
-        // The next fragments are on their way while these are multiplied, also across the barrier.
+        // The next fragments are in flight while these are multiplied, also across the barrier.
         if (k + 8 < kMmaStep) {
           load(step, k + 8);
         } else {

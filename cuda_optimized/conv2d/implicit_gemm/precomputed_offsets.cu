@@ -22,16 +22,17 @@
 /// **Expect.** A gathered element costs a load from the table (the same entry for the whole warp),
 /// a test of bits, an addition and its load: 10 instructions instead of 110. A step is 650 for 512
 /// multiply-adds, 51 TFLOP/s at best on an H200. But it waits for the table, then for x, and an SM
-/// has only two blocks to take turns: with 65 % of the issue slots used, 33 TFLOP/s, 7.2 ms for B10
-/// (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each multiply-add.
+/// has only two blocks to switch between: with 65 % of the issue slots used, 33 TFLOP/s, 7.2 ms for
+/// B10 (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each
+/// multiply-add.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, of the table, for each of x
 /// @expect sectors_per_request.workspace.load 1, the same entry for the whole warp
 /// @expect bytes_per_lane.workspace.load 16
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, as before; 46 of 48 taps in x
 /// @expect launches 2
-/// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
-/// Declines filters with R + S over 63, and what tiled.cu declines.
+/// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it. Not
+/// supported: filters with R + S over 63, and what tiled.cu does not support.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
 /// take, and how many instructions in the loop?
 #include "core/conv2d_problem.hpp"
@@ -182,8 +183,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind
-    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
+    // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
     float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
     for (int e = 0; e < T::kLoadsM; ++e) {

@@ -1,5 +1,5 @@
 /// @file split_k.cu
-/// @brief conv2d as a matrix product: several blocks share the sums of a tile.
+/// @brief conv2d as a matrix product: several blocks share the accumulators of a tile.
 ///
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
@@ -27,8 +27,8 @@
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 64 = 2.0664, parts allow tiles of 64 x 128
 /// @expect launches 3, packing, parts, their sum
 /// **Costs.** A workspace of as many copies of y as there are parts. Takes the map row_major, where
-/// it chooses the number of parts itself, and split_k, where there are at least two. Declines all
-/// other maps, and else what cp_async.cu declines.
+/// it chooses the number of parts itself, and split_k, where there are at least two. Not supported:
+/// all other maps, and else what cp_async.cu does not support.
 /// **Try.** Print what the model chooses for batch sizes from 1 to 64 of B7. Then time the choices
 /// around it: how much does a wrong one cost?
 #include "core/conv2d_problem.hpp"

@@ -26,10 +26,11 @@
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.weights 16 * 3 * 3 / 32 = 4.5, for 32 pixels each
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, 32 filters; 46 of 48 taps
-/// @expect loads_per_output.shared 5 * 32 * (4 + 1) / 4 = 200, 5 values for 4 sums, as written
+/// @expect loads_per_output.shared 5 * 32 * (4 + 1) / 4 = 200, 5 values for 4 accumulators, as
+/// written
 /// @expect barriers_per_block 2 * 5 = 10, two a step of 32
 /// **Costs.** Two barriers a step, and 8 KB of shared memory. Edges are computed as whole tiles.
-/// Declines layouts other than NCHW, types other than float32, maps other than row_major, and
+/// Not supported: layouts other than NCHW, types other than float32, maps other than row_major, and
 /// products whose sizes do not fit 31 bits.
 /// **Try.** Let neighbouring threads have neighbouring thread_m instead of thread_j. Which of the
 /// loads and stores suffer, and what does it do to the banks of shared memory?
@@ -79,8 +80,8 @@ __global__ void __launch_bounds__(T::kThreads)
   const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
   float sums[T::kThread] = {};
   for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind
-    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
+    // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
     float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
     for (int e = 0; e < T::kLoadsM; ++e) {

@@ -8,8 +8,8 @@
 /// **The idea.** An instruction that loads 16 bytes occupies one issue slot, as one that loads 4
 /// does. Rows of packed weights begin at multiples of 16 bytes, so a thread copies them as float4.
 /// The eight values that a thread reads from a row of a tile are two float4
-/// (gemm/shared/thread_tile.cuh, the inner loop of the rungs from here on). Four neighbouring sums
-/// of a row are one float4 of y, where P * Q is a multiple of four and y is aligned:
+/// (gemm/shared/thread_tile.cuh, the inner loop of the rungs from here on). Four neighbouring
+/// accumulators of a row are one float4 of y, where P * Q is a multiple of four and y is aligned:
 ///
 ///     weights   global -> shared      float4     rows along m, padded to whole tiles
 ///     x         global -> shared      float      with taps and padding, rows begin anywhere
@@ -27,8 +27,8 @@
 /// @expect loads_per_output.shared 144 * (1 + 1) / (4 * 4) + 9 / 16 = 18.5625, vectors; packing
 /// @expect bytes_per_lane.y.store 16
 /// **Costs.** Stores of single floats where P * Q is no multiple of four (B7: 7 x 7 pixels): a warp
-/// then writes every fourth float of a line. Declines what packed_weights.cu
-/// declines.
+/// then writes every fourth float of a line. Not supported: what packed_weights.cu does not
+/// support.
 /// **Try.** Count the distinct float4 that a warp loads from each tile for one step of k. How many
 /// would a warp of 4 x 8 threads load?
 #include "core/conv2d_problem.hpp"
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const T tile(threadIdx.x);
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < product.k_rows; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind it.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
     float4 w_loaded[T::kLoadsM];
     float x_loaded[T::kLoadsN];
 #pragma unroll

@@ -16,8 +16,8 @@
 ///
 /// The kernel is persistent: the grid has as many blocks as the GPU holds at a time, and each
 /// computes every gridDim.x-th tile. The producer runs ahead into the next tile while the consumers
-/// store this one. Where there are too few tiles, several blocks compute parts of the sums of a
-/// tile, and a second kernel adds the parts (split-K).
+/// store this one. Where there are too few tiles, several blocks compute parts of the accumulators
+/// of a tile, and a second kernel adds the parts (split-K).
 ///
 /// **Expect.** With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us; with 64
 /// (B4, B9) shared memory, at 58 % of the peak: 25 and 150 us. 1 x 1 filters (B5, B8) wait for

@@ -5,10 +5,10 @@
 /// - After: fused.cu, 3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
-/// **The idea.** A tile of 4 x 4 outputs has 36 frequencies where four tiles of 2 x 2 have 64:
-/// 2.25 numbers of V and M for a pixel instead of 4, and as many products. Both of what
-/// winograd_2x2 is bound by, bytes and multiply-adds, fall to 56 %. The product is a fast one, with
-/// copies in flight and 8 x 8 sums a thread, and is spared what makes such products long: the
+/// **The idea.** A tile of 4 x 4 outputs has 36 frequencies where four tiles of 2 x 2 have 64: 2.25
+/// numbers of V and M for a pixel instead of 4, and as many products. Both of what winograd_2x2 is
+/// bound by, bytes and multiply-adds, fall to 56 %. The product is a fast one, with copies in
+/// flight and 8 x 8 accumulators per thread, and is spared what makes such products long: the
 /// transforms write U and V so that no tile of them has an edge, filters, tiles and channels
 /// rounded up with zeros, and U with the filter innermost.
 ///
@@ -28,7 +28,7 @@
 /// @expect loads_per_output.workspace 1.125 + 2.25 = 3.375, U and V in fours; M
 /// **Costs.** Rounding: some ten times the definition's. Workspace. What is rounded up: with few
 /// channels a group, most of the products are of zeros (depthwise: all but one in 8). NaN and
-/// infinity reach all of a tile. Declines what is not 3 x 3 with stride and dilation 1, NHWC, and
+/// infinity reach all of a tile. Not supported: all but 3 x 3 with stride and dilation 1, NHWC, and
 /// other types than float32.
 /// **Try.** B7 has images of 7 x 7, and tiles for 8 x 8. What would F(2 x 2) with this product
 /// take?

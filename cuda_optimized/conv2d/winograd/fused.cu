@@ -6,10 +6,10 @@
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
 /// **The idea.** The 16 products of a block of 64 filters x 32 tiles are small enough for one SM:
-/// 64 * 32 * 16 sums are 64 registers of 512 threads. So a block transforms what it reads of x on
-/// the way to shared memory, multiplies, and transforms its sums back before it stores y. Neither V
-/// nor M is written anywhere (Lavin and Gray, 2016; Yan, Wang and Chu, "Optimizing batched Winograd
-/// convolution on GPUs", 2020; openCNN by Castro and others has the same block).
+/// 64 * 32 * 16 accumulators are 64 registers of 512 threads. So a block transforms what it reads
+/// of x on the way to shared memory, multiplies, and transforms its sums back before it stores y.
+/// Neither V nor M is written anywhere (Lavin and Gray, 2016; Yan, Wang and Chu, "Optimizing
+/// batched Winograd convolution on GPUs", 2020; openCNN by Castro and others has the same block).
 ///
 ///     8 channels a step:   x -> registers -> B^T d B -> V [16][8][32]  |  16 warps, each
 ///                          U, transformed before ----> U [16][8][64]  |  a frequency
@@ -49,8 +49,8 @@ constexpr int kTiles = kTilesDown * kTilesAcross;               ///< One for eac
 constexpr int kChannels = 8;                                    ///< Of a step.
 constexpr int kFloatsU = kFrequencies * kChannels * kFilters;   ///< Of a step.
 constexpr int kFloatsV = kFrequencies * kChannels * kTiles;     ///< Likewise.
-/// Sums change hands 16 filters at a time. Rows of 32 tiles are 40 apart: those of two filters that
-/// a warp stores at once lie in different banks.
+/// Accumulators are exchanged between threads 16 filters at a time. Rows of 32 tiles are 40 apart:
+/// those of two filters that a warp stores at once lie in different banks.
 constexpr int kFiltersOut = 16, kPitchOut = 40;
 constexpr int kSharedFloats = 2 * (kFloatsU + kFloatsV);
 static_assert(kFrequencies * kFiltersOut * kPitchOut <= kSharedFloats);
@@ -180,8 +180,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     ptx::cp_async_commit_group();
   };
 
-  // A warp has a frequency, and a lane 8 x 8 sums of it: fours of filters 32 apart, fours of tiles
-  // 16 apart.
+  // A warp has a frequency, and a lane 8 x 8 accumulators of it: fours of filters 32 apart, fours
+  // of tiles 16 apart.
   const int lane_m = lane / 4 * 4, lane_n = lane % 4 * 4;
   float sums[8][8] = {};
   copy_u(0);

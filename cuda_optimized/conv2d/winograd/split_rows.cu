@@ -7,8 +7,8 @@
 /// multiply-adds: so make them fewer. A row of six taps is two pieces of three, and F(3, 3) has
 /// five products for three outputs of a piece. Few channels and filters need no V in memory: a
 /// thread reads eight numbers of a row, transforms both windows in registers, and multiplies them
-/// with the pieces of all six filters. Its four rows of outputs are 4 * 6 * 5 sums, which stay in
-/// registers through all rows and channels and are transformed back once:
+/// with the pieces of all six filters. Its four rows of outputs are 4 * 6 * 5 accumulators, which
+/// stay in registers through all rows and channels and are transformed back once:
 ///
 ///     x, in shared memory     d0 d1 d2 d3 d4 d5 d6 d7          for y0 y1 y2 of a row
 ///     V, in registers        |---- V0 -----|                   18 operations for both,
@@ -28,7 +28,7 @@
 /// @expect excess.shared.load 0
 /// **Costs.** 255 registers: two warps a scheduler. Five taps cost as much as six. What begins a
 /// block and what ends it stays as long as it was. With many channels or filters others are faster.
-/// Declines what cpu_reference/conv2d/winograd_split_rows.cpp declines.
+/// Not supported: what cpu_reference/conv2d/winograd_split_rows.cpp does not support.
 /// **Try.** Give a thread two rows of outputs instead of four, and four blocks an SM. What does a
 /// broadcast serve then, and which counter shows it?
 #include <algorithm>
@@ -53,7 +53,7 @@ constexpr int kFilters = 6;                            ///< Of a block, and of e
 constexpr int kDown = 4;      ///< Rows of y of a thread, with a tile in each.
 constexpr int kChannels = 6;  ///< Whose weights are transformed together.
 
-/// A block's outputs, and how their inputs lie in shared memory, as load_tile() asks for it.
+/// A block's outputs, and how their inputs lie in shared memory, in the order of load_tile().
 struct Tile {
   static constexpr int kWarps = 4, kThreads = 32 * kWarps;  ///< Of a block.
   static constexpr int kLanesX = 16;  ///< Threads of a warp side by side; the others lie below.
@@ -79,8 +79,8 @@ constexpr int kOutFloats = kFilters * Tile::kWarpRows * kOutPitch;  ///< Of a wa
 constexpr int kSharedFloats =
     std::max(kWeightFloats + Tile::kStages * Tile::kInFloats, kOutFloats* Tile::kWarps);
 
-/// Adds one channel's products to the sums. `window` is the thread's place in x; `weights` are
-/// [r][kN][kPieces][kFilters], of kR rows, or of conv.R if that is 0.
+/// Adds one channel's products to the accumulators. `window` is the thread's place in x; `weights`
+/// are [r][kN][kPieces][kFilters], of kR rows, or of conv.R if that is 0.
 template <int kR>
 __device__ void multiply(const Conv2dProblem& conv, const float* window, const float* weights,
                          float (&sums)[kFilters][kDown][kN]) {
@@ -197,7 +197,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
     const int end = min(first + kChannels, group_c);
 #pragma unroll 1
     for (int c = first; c < end; ++c) {
-      // This thread's copies of the channel have landed: only later groups are still under way.
+      // This thread's copies of the channel have landed: only later groups are still in flight.
       ptx::cp_async_wait_group<Tile::kStages - 2>();
       // Between the copies and the weights, of all threads, and the reads below; and between the
       // reads of the channel before and the copies that go to its place now.

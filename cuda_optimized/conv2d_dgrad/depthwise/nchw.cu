@@ -28,8 +28,8 @@
 /// @expect bytes_per_lane.dy.async 16
 /// @expect lanes_per_output.dx.store 49 / 196 = 0.25
 /// **Costs.** Strides above 2, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap
-/// and element. Declined: more than one input channel a group, more than 8 filters a channel, and
-/// rows too long for shared memory to hold one of dx and those of dy that read it.
+/// and element. Not supported: more than one input channel a group, more than 8 filters a channel,
+/// and rows too long for shared memory to hold one of dx and those of dy that read it.
 /// **Try.** Stride 3: how many residues are there, and which taps of a 5 x 5 filter does each have?
 /// What in add_segment() stands in the way?
 #include "core/conv2d_gradients.hpp"
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
       const float* in = in_room + flat_phase(from);
       flat_load(in_room, from, tile_planes * together * in_rows * conv.Q, thread, threads);
       ptx::cp_async_commit_group();
-      // While they are under way, the weights of the thread's first filter: the rows that read its
+      // While they are in flight, the weights of the thread's first filter: the rows that read its
       // row of dx.
       [[maybe_unused]] const int position = h0 + row + conv.pad.top;
       [[maybe_unused]] float weight[kTaps > 0 ? kRowTaps<kTaps, kStride> : 1]

@@ -1,5 +1,5 @@
 /// @file nhwc_tiled.cu
-/// @brief conv2d_dgrad, depthwise, in NHWC: a tile of dy is on its way before the first is used.
+/// @brief conv2d_dgrad, depthwise, in NHWC: a tile of dy is in flight before the first is used.
 ///
 /// - Before: nhwc.cu
 /// - Tiles and patches: cuda_optimized/conv2d/shared/depthwise/nhwc_tiles.cuh
@@ -16,7 +16,7 @@
 /// stored, when the filter's first row has met it.
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): what the forward pass takes. Predicted on an H200: 4.5 us
-/// in 16 bits, 5.5 in floats.
+/// in half precision, 5.5 in floats.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect lanes.dy.load 0, copies alone
 /// @expect bytes_per_lane.dy.async 16

@@ -23,8 +23,8 @@
 /// @expect bytes_per_lane.workspace.async 16, packed weights
 /// @expect barriers_per_block 9 * 64 / 8 + 1 = 73, one a step of 8
 /// **Costs.** A workspace of the size of the weights, rounded up to whole tiles. With few channels
-/// most rows of a tile are empty: B3 fills 3 of 32. Declined: what residue_classes.cu declines, and
-/// a dy of some 2^29 elements an image.
+/// most rows of a tile are empty: B3 fills 3 of 32. Not supported: what residue_classes.cu does not
+/// support, and a dy of some 2^29 elements an image.
 /// **Try.** Launch a grid for each class instead, each on a stream of its own. Which is faster, and
 /// why?
 #include "core/conv2d_gradients.hpp"

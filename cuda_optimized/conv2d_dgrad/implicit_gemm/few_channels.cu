@@ -24,8 +24,8 @@
 /// @expect footprint.workspace 8 * 4 * 4 * 12 * 4 = 6144, weights of 12 rows, with zeros
 /// @expect launches 2, all four classes at once
 /// **Costs.** Products by zeros: 1.3 times as many as needed for B3, and most of them where the
-/// stride is larger than the filter. Declined: more than 12 rows, and what
-/// cp_async.cu declines.
+/// stride is larger than the filter. Not supported: more than 12 rows, and what cp_async.cu does
+/// not support.
 /// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
 /// threads have them?
 #include "core/conv2d_gradients.hpp"
@@ -40,8 +40,8 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-/// 12 rows x 384 pixels, 8 products a step, 12 x 4 sums a thread, all threads of a warp along the
-/// pixels, 4 stages, 4 blocks an SM.
+/// 12 rows x 384 pixels, 8 products a step, 12 x 4 accumulators per thread, all threads of a warp
+/// along the pixels, 4 stages, 4 blocks an SM.
 using Tile = conv2d::PipelineTile<conv2d::PipelineShape{.block_m = 12,
                                                         .block_n = 384,
                                                         .block_k = 8,

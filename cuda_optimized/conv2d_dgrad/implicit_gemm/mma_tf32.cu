@@ -119,7 +119,7 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     for (int step = 0; step < steps; ++step) {
 #pragma unroll
       for (int k = 0; k < kMmaStep; k += 8) {
-        // The next fragments are on their way while these are multiplied, also across the barrier.
+        // The next fragments are in flight while these are multiplied, also across the barrier.
         if (k + 8 < kMmaStep) {
           load(step, k + 8);
         } else {

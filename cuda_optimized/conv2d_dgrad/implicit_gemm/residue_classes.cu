@@ -27,9 +27,9 @@
 /// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) / 16 = 33.0625, for all 16 channels
 /// @expect barriers_per_block 2 * 9 * 64 / 8 = 144, two a step of 8
 /// @expect launches 1, no columns
-/// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Declined:
-/// other layouts than NCHW, other types than float32, 2^31 pixels, and filters so large that nearly
-/// all products would be by the padding of dy.
+/// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Not
+/// supported: other layouts than NCHW, other types than float32, 2^31 pixels, and filters so large
+/// that nearly all products would be by the padding of dy.
 /// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
 /// zeros between its elements. How many of the products are by zeros?
 #include "core/conv2d_gradients.hpp"
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
         const std::int64_t dy_tap = dy_at + std::int64_t{down} * conv.Q + across;
         const std::int64_t w_tap = w_at + (residue.h.first_tap + r * residue.h.tap_step) * conv.S +
                                    residue.w.first_tap + s * residue.w.tap_step;
-        // All loads, then all stores: a store waits for its load, and would hold up those behind
+        // All loads, then all stores: a store waits for its load, and would stall the loads after
         // it.
         float a_loaded[kLoadsA], b_loaded[kLoadsB];
 #pragma unroll

@@ -1,5 +1,5 @@
 /// @file split_k.cu
-/// @brief conv2d_dgrad as a matrix product: several blocks share the sums of a tile.
+/// @brief conv2d_dgrad as a matrix product: several blocks share the accumulators of a tile.
 ///
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
@@ -26,7 +26,7 @@
 /// @expect launches 3
 /// @expect blocks 24 + 8 + 16 = 48, one tile in 24 parts; packing; sums
 /// **Costs.** A workspace of as many copies of dx as there are parts. A class without taps stores
-/// zeros in each part. Declined: what cp_async.cu declines.
+/// zeros in each part. Not supported: what cp_async.cu does not support.
 /// **Try.** Let the blocks add their parts to dx with atomics, in the order in which they finish.
 /// Run it twice, on data that are not integers. How many of the bits are the same?
 #include "core/conv2d_gradients.hpp"

@@ -32,7 +32,7 @@
 /// gathers: correct, and slow. Not supported: other types, nchw, filters of over 1024 taps, GPUs
 /// other than sm_90a.
 /// **Try.** Leave the axis of the groups out of the map. Which problems does that break, and why
-/// does zeroing dy alone behind a group's last channel not help where a weight is infinite?
+/// does zeroing dy alone after a group's last channel not help where a weight is infinite?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

@@ -29,7 +29,7 @@ struct PartsLayout {
   }
 };
 
-/// Writes the sums of a block to its part, as vectors of neighbours.
+/// Writes the accumulators of a block to its part, as vectors of neighbours.
 struct StoreParts {
   PartsLayout layout;  ///< of the parts
   float* parts;        ///< in the workspace

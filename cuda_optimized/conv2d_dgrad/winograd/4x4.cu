@@ -27,8 +27,8 @@
 /// @expect loads_per_output.weights 9 * 64 * 16 / 16384 = 0.5625, each weight once
 /// @expect loads_per_output.workspace 1.125 + 2.25 = 3.375, U and V in fours; M
 /// @expect launches 4
-/// **Costs.** Rounding, workspace, and NaN in whole tiles, as the forward rung. Declines what is
-/// not 3 x 3 with stride and dilation 1, NHWC, and other types than float32.
+/// **Costs.** Rounding, workspace, and NaN in whole tiles, as the forward rung. Not supported: all
+/// but 3 x 3 with stride and dilation 1, NHWC, and other types than float32.
 /// **Try.** With stride 2, each residue class of pixels has a filter of its own, of 1 or 2 taps
 /// along each axis. What would F(m, 2) save there?
 #include "core/conv2d_gradients.hpp"

@@ -27,9 +27,9 @@
 /// @expect loads_per_output.dy 8 * 49 / 80 = 4.9, for dw and db
 /// @expect bytes_per_lane.x.async 16
 /// **Costs.** Workspace for the sums of the splits. Other filters than 3 x 3 and 5 x 5, dilation
-/// and strides above 2 take one thread a tap: two shared loads a multiply-add. Declined: more than
-/// one input channel a group, more than 8 filters a channel, and rows so long that one row of dy
-/// and what it reads of x do not fit into shared memory.
+/// and strides above 2 take one thread a tap: two shared loads a multiply-add. Not supported: more
+/// than one input channel a group, more than 8 filters a channel, and rows so long that one row of
+/// dy and what it reads of x do not fit into shared memory.
 /// **Try.** Add the splits up with atomicAdd instead. How much time does it save, and what does
 /// `./ladder test` say about the bits?
 #include "core/conv2d_gradients.hpp"
@@ -171,7 +171,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, kTaps == 3 ? kBlocks : 2)
       int first = 0, count = kTaps * kTaps + 1;
       const float sum_of_lanes = add_lanes<16>(sums, lane, first, count);
       if (count > 0) of_warp[thread / 32][first] = sum_of_lanes;
-      __syncthreads();  // between the warps' sums and the reads below
+      __syncthreads();  // between the warps' accumulators and the reads below
       if (thread < plan.columns) {
         const int warps = static_cast<int>(blockDim.x) / 32;
         float sum = of_warp[0][thread];
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, kTaps == 3 ? kBlocks : 2)
     } else {
       __shared__ float of_thread[kDepthwiseThreads];
       of_thread[thread] = sums[0];
-      __syncthreads();  // between the threads' sums and the reads below
+      __syncthreads();  // between the threads' accumulators and the reads below
       if (share == 0) {
         float sum = sums[0];
         for (int i = 1; i < shares; ++i) sum += of_thread[thread + i * tile_columns];

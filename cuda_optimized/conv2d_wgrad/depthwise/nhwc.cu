@@ -7,7 +7,7 @@
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all pixels of its channel, and one more for
-/// db. In NHWC four neighbouring channels are a vector: a thread keeps their 4 x 10 sums in
+/// db. In NHWC four neighbouring channels are a vector: a thread keeps their 4 x 10 accumulators in
 /// registers, and walks over *segments*, 7 pixels of a row of dy and the 9 of each row of x that
 /// their windows read. Nothing is gathered, every load is 512 bytes a warp, and a segment of dy
 /// serves all of its taps.
@@ -20,9 +20,9 @@
 /// The rows' sums meet in shared memory, the blocks' in the workspace, added up in a fixed order.
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 896 segments for each of 4 tiles of channels; 34 vectors
-/// loaded for 63 x 4 products and 7 x 4 sums of db. 136 clocks of requests a segment are 2 us on
-/// 132 SMs; with the sums of 56 blocks a tile, 1.1 MB, added up by a second kernel: predicted on an
-/// H200 9 us; in 16 bits 8, since the sums stay floats.
+/// loaded for 63 x 4 products and 7 x 4 accumulators of db. 136 clocks of requests a segment are 2
+/// us on 132 SMs; with the sums of 56 blocks a tile, 1.1 MB, added up by a second kernel: predicted
+/// on an H200 9 us; in half precision 8, since the sums stay floats.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.x.load 16
 /// @expect sectors_per_request.dy.load 16
@@ -30,7 +30,7 @@
 /// @expect launches 2
 /// **Costs.** Workspace for the sums of the blocks, and a second launch. 3 x 3 with stride 1 or 2
 /// and 5 x 5 with stride 1 are compiled in, for a multiple of 4 channels and a filter a channel;
-/// all else takes one thread a sum. Declined: NCHW, and more than one input channel a group.
+/// all else takes one thread a sum. Not supported: NCHW, and more than one input channel a group.
 /// **Try.** A window that slides along the row needs 4 vectors an output where this rung loads 34
 /// for 7. What does it cost to keep 9 vectors of the window in registers, beside 10 of sums?
 #include <algorithm>

@@ -7,8 +7,8 @@
 ///
 /// **The idea.** `cp.async` copies 4 bytes from global to any place in shared memory, without a
 /// register in between and without waiting: each element goes straight to its place in the
-/// transposed tile. A copy of no bytes writes a zero. One tile is multiplied while two are on their
-/// way. What is left is to find the addresses:
+/// transposed tile. A copy of no bytes writes a zero. One tile is multiplied while two are in
+/// flight. What is left is to find the addresses:
 ///
 ///     pixels    16 threads decode the 16 pixels of a step, and leave them in shared memory.
 ///     taps      A pixel has a bit for each row and column of its window that is not in x; a tap
@@ -26,7 +26,7 @@
 /// @expect loads_per_output.workspace 16, parts of 16 pixels each
 /// @expect bytes_per_lane.x.async 4, turned on the way
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. GPUs before compute
-/// capability 8.0 wait for each copy. Declined: R + S over 31, and as by register_tile.cu.
+/// capability 8.0 wait for each copy. Not supported: R + S over 31, and as in register_tile.cu.
 /// **Try.** Order the columns [c][r][s] again: more loads hit the L1 cache, as neighbouring taps
 /// overlap, but each needs its own test. Which counts more?
 #include "core/conv2d_gradients.hpp"
@@ -41,7 +41,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
 constexpr int kStep = 16;   ///< Pixels that a block multiplies between two barriers.
-constexpr int kStages = 3;  ///< Tiles in shared memory: one in use, the others on their way.
+constexpr int kStages = 3;  ///< Tiles in shared memory: one in use, the others in flight.
 constexpr int kPad = 4;     ///< Padding floats after each row of a tile, see copy_tiles().
 
 /// One pixel of a step, decoded once for all threads of the block.

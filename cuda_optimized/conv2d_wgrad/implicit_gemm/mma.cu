@@ -29,8 +29,8 @@
 /// @expect excess.shared.load 0, of ldmatrix
 /// @expect launches 2
 /// **Costs.** 152 KB of shared memory a block. Channels or filters of a group that are no multiple
-/// of 8 are copied one by one, in tiles of 64 x 64. Declined: other types, NCHW, compute capability
-/// below 8.0, 2^31 steps.
+/// of 8 are copied one by one, in tiles of 64 x 64. Not supported: other types, NCHW, compute
+/// capability below 8.0, 2^31 steps.
 /// **Try.** Leave out the exclusive or. How many wavefronts does a request take then?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/needs.hpp"
@@ -150,8 +150,8 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
             now.load_rows(stage_of(step), warp_m + bias_m + 16 * i, k, rows[i]);
           }
         }
-        // The next fragments are on their way while these are multiplied. After the last step they
-        // are not multiplied.
+        // The next fragments are in flight while these are multiplied. After the last step they are
+        // not multiplied.
         if (k + kMmaPixels < S.step) {
           then.load(stage_of(step), warp_m, warp_n, k + kMmaPixels);
         } else {

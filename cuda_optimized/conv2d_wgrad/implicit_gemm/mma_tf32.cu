@@ -10,9 +10,9 @@
 ///                 K/G                          R*S*C/G
 ///     pixel [ dy[pixel][k] ]^T   x   pixel [ x[p + r][q + s][c] ]   =   dw [K/G][R*S*C/G]
 ///
-/// ldmatrix cannot turn floats. But which row of dw is row i of a fragment is free: lane l may as
-/// well hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and g, g + 8 of
-/// the next. Then its values of a pixel lie side by side, and come in loads of 16 bytes:
+/// ldmatrix cannot transpose floats. But which row of dw is row i of a fragment is free: lane l may
+/// as well hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and g, g + 8
+/// of the next. Then its values of a pixel lie side by side, and come in loads of 16 bytes:
 ///
 ///     pixel l % 4:  [ lane 0 | lane 4 | lane 8 | ...            ]   4 floats each, 32 rows of dw
 ///
@@ -28,7 +28,7 @@
 /// @expect loads_per_output.dy 2 * 64 * 256 / 4 / 18496 = 0.443, two tiles, in vectors
 /// @expect launches 2
 /// **Costs.** 107 KB of shared memory a block. C/G or K/G not a multiple of 4: copies of 4 bytes.
-/// Declined: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
+/// Not supported: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
 /// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What becomes of the
 /// stall reason `wait`?
 #include "core/conv2d_gradients.hpp"

@@ -15,10 +15,11 @@
 ///
 /// Both operands lie *along the sum* in memory: neighbouring pixels are neighbours, but the rows,
 /// filters of dy and columns of x, are far apart. A thread multiplies 8 filters by 8 columns of one
-/// pixel and needs those side by side. So tiles are turned on their way into shared memory: a warp
-/// loads 8 pixels of 4 rows, and stores [pixel][row]. Where an element lies is found in pieces: a
-/// column's channel and tap once for the block, a pixel's n, p, q once a step for all columns that
-/// the thread loads. db comes for free: the blocks of the first columns add up their tiles of dy.
+/// pixel and needs those side by side. So tiles are transposed while they are stored to shared
+/// memory: a warp loads 8 pixels of 4 rows, and stores [pixel][row]. Where an element lies is found
+/// in pieces: a column's channel and tap once for the block, a pixel's n, p, q once a step for all
+/// columns that the thread loads. db comes for free: the blocks of the first columns add up their
+/// tiles of dy.
 ///
 /// **Expect.** For each 64 multiply-adds 4 loads of float4, as in a GEMM; and for each element
 /// about ten instructions that compute its address, a fifth of all. And few blocks: B10's dw has
@@ -28,7 +29,7 @@
 /// @expect loads_per_output.dy 3 * 64 * 256 / 9280 = 5.297, once for 48 taps
 /// @expect blocks 3, few tiles
 /// @expect launches 1, db comes with dw
-/// **Costs.** Whole tiles are computed. Declined: other layouts than NCHW, other types than
+/// **Costs.** Whole tiles are computed. Not supported: other layouts than NCHW, other types than
 /// float32, 2^31 pixels, columns or inputs of a group.
 /// **Try.** Store the tiles as they lie, [row][pixel] with a pitch of 12. How many loads of shared
 /// memory does a step take now?
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 #pragma unroll
     for (int i = 0; i < kTileN; i += kRows) {
       const Column column = shared.columns[row0 + i];
-      // Negative coordinates turn into huge ones, so that one comparison checks both ends.
+      // Negative coordinates become huge ones, so that one comparison checks both ends.
       const bool inside = at.inside_part &&
                           static_cast<unsigned>(at.h + column.h) < static_cast<unsigned>(conv.H) &&
                           static_cast<unsigned>(at.w + column.w) < static_cast<unsigned>(conv.W);

@@ -26,7 +26,7 @@
 /// @expect loads_per_output.workspace 32, each once
 /// @expect blocks 3 * 32 + 290 = 386, the tiles' parts; then sums
 /// @expect launches 2
-/// **Costs.** Workspace for the parts, and a second launch. Declined as by register_tile.cu.
+/// **Costs.** Workspace for the parts, and a second launch. Not supported: as in register_tile.cu.
 /// **Try.** Let the parts meet in dw by atomicAdd, without a second kernel. Is it faster? Run
 /// `./ladder compare conv2d_wgrad --data real` twice and look at the bits.
 #include "core/conv2d_gradients.hpp"
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 #pragma unroll
     for (int i = 0; i < kTileN; i += kRows) {
       const Column column = shared.columns[row0 + i];
-      // Negative coordinates turn into huge ones, so that one comparison checks both ends.
+      // Negative coordinates become huge ones, so that one comparison checks both ends.
       const bool inside = at.inside_part &&
                           static_cast<unsigned>(at.h + column.h) < static_cast<unsigned>(conv.H) &&
                           static_cast<unsigned>(at.w + column.w) < static_cast<unsigned>(conv.W);

@@ -1,6 +1,6 @@
 /// @file depthwise_parts.cuh
-/// @brief How a filter's images are cut into parts that fit shared memory, several of them under
-/// way, and how a block copies one.
+/// @brief How a filter's images are cut into parts that fit shared memory, several of them in
+/// flight, and how a block copies one.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using conv2d::flat_room;
 using conv2d::kSegment;
 
 inline constexpr int kDepthwiseThreads = 224;  ///< Of a block, at most: 16 images of 14 rows.
-inline constexpr int kDepthwiseStages = 2;     ///< Parts of the images under way.
+inline constexpr int kDepthwiseStages = 2;     ///< Parts of the images in flight.
 inline constexpr int kMaxSegments = 16;        ///< Threads along a row; longer rows go round.
 inline constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 inline constexpr std::int64_t kEnoughBlocks = 528;      ///< With fewer filters, images are split.

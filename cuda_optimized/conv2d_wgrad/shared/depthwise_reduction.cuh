@@ -33,7 +33,7 @@ __device__ float add_lanes(const float (&sums)[kCount], int lane, int& first, in
   }
 }
 
-/// Writes a filter's sum where it belongs: to dw and db, or to the sums of a split.
+/// Writes a filter's sum where it belongs: to dw and db, or to the accumulators of a split.
 __device__ inline void write_sum(const DepthwisePlan& plan, std::int64_t filters, int split,
                                  std::int64_t k, int column, float sum, float* dw, float* db,
                                  float* parts) {

@@ -220,7 +220,7 @@ inline constexpr int kMmaPixels = 16;  ///< Pixels that one mma.sync multiplies.
 struct LargeHalves {
   static constexpr MmaShape kShape{
       .M = 128, .N = 256, .warp_m = 64, .warp_n = 64, .blocks = 1, .step = 64};  ///< see there
-  static constexpr int kStages = 3;  ///< Steps in shared memory: one in use, others on their way.
+  static constexpr int kStages = 3;  ///< Steps in shared memory: one in use, others in flight.
 };
 /// For at most 64 filters.
 struct WideHalves {

@@ -83,7 +83,7 @@ inline std::int64_t weights_of(const Conv2dProblem& conv) {
   return std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S;
 }
 
-/// In how many parts the sums are computed: the estimated cycles of rounds of blocks, and of adding
+/// In how many parts the sums are computed: the estimated cycles of waves of blocks, and of adding
 /// up the parts, are least. A step's cycles are those of the forward pass.
 template <class Shape>
 int half_splits_of(const Conv2dProblem& conv) {

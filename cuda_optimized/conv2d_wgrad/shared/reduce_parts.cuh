@@ -151,7 +151,7 @@ static inline void launch_add_parts(const SplitProduct& product, const Sums& par
                                     const Conv2dWgradArrays& arrays) {
   if (product.splits == 1) return;
   // Few parts: a thread adds up all parts of a weight. Many: eight threads share them, otherwise
-  // too few loads would be under way (a dw that has many parts is small).
+  // too few loads would be in flight (a dw that has many parts is small).
   const bool many = has_many_parts(product);
   const int shares = many ? 8 : 1, across = kReducingThreads / shares;
   const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(shares));

@@ -27,7 +27,7 @@ struct ShareShape {
   HOST_DEVICE int consumers() const { return down * across; }
   /// Pieces of x in a stage.
   HOST_DEVICE int columns() const { return across * pieces; }
-  /// Of a stage: dy's pieces, and x's behind them.
+  /// Of a stage: dy's pieces, and x's after them.
   HOST_DEVICE int stage_bytes() const { return (down + columns()) * kPieceBytes; }
   /// Sums of a tile, also those that are not stored.
   HOST_DEVICE int sums() const { return down * columns() * kHalfColumns * kHalfColumns; }
@@ -180,12 +180,12 @@ struct TmaPieces {
   Strips strips;                             ///< of both
   bool boxes;                                ///< x is loaded in boxes, see in_boxes()
 
-  /// Pixels of a step. The copies leave those behind them alone.
+  /// Pixels of a step. The copies leave those after them alone.
   __device__ int pixels() const { return strips.pixels(); }
   /// How many steps there are.
   std::int64_t steps() const { return strips.steps(); }
   /// Starts the copies of a step to dy_to [rows][64 pixels][64 filters] and x_to [columns][64
-  /// pixels][64 channels], all swizzled; `full` completes once all bytes are there. Pixels behind
+  /// pixels][64 channels], all swizzled; `full` completes once all bytes are there. Pixels beyond
   /// the last one are zeros in both.
   __device__ void load(const ShareTiles& tiles, const ShareTile& tile, int step, char* dy_to,
                        char* x_to, std::uint64_t* full) const {

@@ -20,7 +20,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
-/// A tile of dw that a block computes; a thread has 8 x 8 sums of it.
+/// A tile of dw that a block computes; a thread has 8 x 8 accumulators of it.
 struct TileShape {
   int filters, columns;  ///< Rows and columns of the tile.
   int resident;          ///< Blocks that an SM holds.
@@ -65,7 +65,7 @@ inline std::string in_words(const TileShape& shape) {
   return text(shape.filters, " x ", shape.columns);
 }
 
-/// The product dw = dy * col^T of each group, and how it is handed out to blocks.
+/// The product dw = dy * col^T of each group, and how it is assigned to blocks.
 struct SplitProduct {
   Conv2dProblem conv;            ///< The convolution whose weight gradient it is.
   int group_k = 0, group_c = 0;  ///< Filters and channels of a group.

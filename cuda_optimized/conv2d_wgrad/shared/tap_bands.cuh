@@ -203,8 +203,8 @@ struct BoxOrigin {
         w(tile.s * dilation.w - pad.left), dy_channel(tile.group * tiles.group_k + tile.k) {}
 };
 
-/// Boxes by TMA. What lies outside of an image arrives as zeros. Channels behind the
-/// last one of a group are in sums that are not stored.
+/// Boxes by TMA. What lies outside of an image arrives as zeros. Channels beyond the last one of a
+/// group are in sums that are not stored.
 struct TmaBoxes {
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap x, dy;                         ///< [N][H][W][C], [N][P][Q][K]

@@ -63,7 +63,8 @@ struct GradientProduct {
 /// As many parts as take the least time: few leave SMs idle in the last wave of blocks, many are
 /// written and read. It assumes an H200, as split_k.cuh does, so that no bits depend on the GPU.
 inline int parts_of(const GradientProduct& product) {
-  constexpr double kStepMicroseconds = 0.64, kStarts = 2;  // of 64 x 128 sums; steps that it costs
+  constexpr double kStepMicroseconds = 0.64, kStarts = 2;  // of 64 x 128 accumulators; steps that
+                                                           // it costs
   const int rows = product.c % 128 == 0 ? 128 : 64;        // of a tile of the product
   const double all = static_cast<double>(product.products) * static_cast<double>(product.c / rows) *
                      static_cast<double>(ceil_div<std::int64_t>(product.k, 128));

@@ -29,7 +29,7 @@
 /// @expect loads_per_output.dy 2 * 32 * 256 / 18464 = 0.8873, each number once
 /// @expect excess.shared.store 0, no bank twice where tiles are turned
 /// **Costs.** Hopper alone. Channels are rounded up to 64, filters and tiles to 32. Rounding,
-/// workspace, and NaN in all taps, as in the forward pass. Declines what is not 3 x 3 with stride
+/// workspace, and NaN in all taps, as in the forward pass. Not supported: all but 3 x 3 with stride
 /// and dilation 1, NHWC, and other types than float32.
 /// **Try.** A layer that trains has computed V in its forward pass. What would it save to keep it,
 /// and what would it take?

@@ -70,7 +70,8 @@ template <class Shape>
 struct FloatBoxes {
   CUtensorMap c;  ///< in boxes of 64 x 32
 
-  /// Stores a consumer's sums of a tile. 128 threads call it. @param box which of the two is next
+  /// Stores a consumer's accumulators of a tile. 128 threads call it. @param box which of the two
+  /// is next
   __device__ void store(const WgmmaItem& item, int consumer, const float (&sums)[Shape::N / 2],
                         char* staging, int& box) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
@@ -109,12 +110,12 @@ template <class Shape>
 struct PlainFloats {
   RowMajor<Shape> matrix;  ///< where they go
 
-  /// Stores a consumer's sums of a tile. 128 threads call it.
+  /// Stores a consumer's accumulators of a tile. 128 threads call it.
   __device__ void store(const WgmmaItem& item, int consumer, const float (&sums)[Shape::N / 2],
                         char*, int&) const {
     store_rows(matrix, item, item.m * Shape::M + consumer * 64, sums);
   }
-  /// Nothing is under way.
+  /// Nothing is in flight.
   __device__ void finish() const {}
 };
 

@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     WgmmaItem item;
     if (!item_at(work, places, index, &item)) continue;
     mine = !mine;  // the consumers have a block's tiles in turns
-    if (!mine) {   // on to the stages behind
+    if (!mine) {   // on to the stages after it
       stage += work.steps;
       phase ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
       stage %= Shape::kStages;

@@ -125,7 +125,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     part.n = item.n * kPieces + piece;
     return part;
   };
-  // Stores a piece of this block's sums, with those that `add` adds.
+  // Stores a piece of this block's accumulators, with those that `add` adds.
   const auto store = [&](auto piece, const auto& add) {
     constexpr int kSums = kHalfColumns / 2, kPiece = decltype(piece)::value;
     float of[1][kSums];

@@ -24,7 +24,7 @@ class AsyncTiles {
   static constexpr int kPitchA = kBlockM + 4,
                        kPitchB = kBlockN;  ///< Floats from a row of a tile to the next.
   static constexpr int kStageFloats = kBlockK * (kPitchA + kPitchB);  ///< Of both tiles.
-  /// Dynamic shared memory that a launch must ask for.
+  /// Dynamic shared memory that a launch must request.
   static constexpr int kSharedBytes = kStages * kStageFloats * static_cast<int>(sizeof(float));
 
   /// @param place the tile that the block computes

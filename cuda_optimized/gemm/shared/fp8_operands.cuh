@@ -37,7 +37,7 @@ struct RepackBytes {
 inline constexpr int kBytesLines = 32, kBytesWords = 32;  ///< 32 lines, of 128 numbers each
 inline constexpr int kBytesRows = 8;                      ///< rows of threads
 
-/// target [lines][pitch] = source, with zeros behind each line. Block (kBytesLines, kBytesRows). A
+/// target [lines][pitch] = source, with zeros after each line. Block (kBytesLines, kBytesRows). A
 /// tile goes through shared memory: it is read along the lines' neighbours, as a row-major b lies,
 /// and written along k, 16 numbers at a time. @tparam kWords 1 or 4, of four lines each, that a
 /// thread reads at once @param squares columns_lie_in(kWords), always so with 4; else numbers are
@@ -186,7 +186,8 @@ RowMajor<Shape> rows_of_c(const GemmProblem& gemm, float* c) {
           reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && columns_in_pairs(gemm)};
 }
 
-/// Stores a consumer's sums of 64 rows of a tile, from row `first` of c on. 128 threads call it.
+/// Stores a consumer's accumulators of 64 rows of a tile, from row `first` of c on. 128 threads
+/// call it.
 template <class Shape>
 __device__ void store_rows(const RowMajor<Shape>& result, const WgmmaItem& item, std::int64_t first,
                            const float (&sums)[Shape::N / 2]) {

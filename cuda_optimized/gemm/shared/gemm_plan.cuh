@@ -61,7 +61,7 @@ inline TileShape shape_for(const GemmProblem& gemm) {
   return TileShape::small;
 }
 
-/// Its extents: what Implementation::tile wants.
+/// Its extents: as in Implementation::tile.
 inline OutputTile tile_for(const GemmProblem& gemm) { return extents_of(shape_for(gemm)); }
 
 /// A problem's tiles for a map.
@@ -72,7 +72,7 @@ inline TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile, int blo
           .k_steps = ceil_div(gemm.K, block_k)};
 }
 
-/// Why a rung of floats declines a problem of other numbers.
+/// Why a float rung does not support a problem of another type.
 inline Declined why_no_floats(const GemmProblem& gemm) {
   if (gemm.dtype == DType::f32) return {};
   return "float32 only";

@@ -10,8 +10,8 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 /// Steps along k for which tiles are staged at a time: rows of 128 bytes, once around the banks.
 inline constexpr int kMmaStep = 32;
 
-/// How a tile of a factor lies in shared memory. `i` counts along the other axis than k: rows of a,
-/// columns of b.
+/// How a tile of an operand lies in shared memory. `i` counts along the other axis than k: rows of
+/// a, columns of b.
 enum class TileOrder {
   along_k,  ///< k runs fastest, as in a row-major a: ldmatrix loads fragments
   across_k  ///< i runs fastest, as in a row-major b: plain loads, a float at a time
@@ -96,7 +96,7 @@ __device__ inline void load_b(const float* tile, int i0, int k0,
 }
 
 /// The fragments of 8 steps along k: 16 * kRows rows of a, 8 * kColumns columns of b. round()
-/// leaves alone the factor that is rounded already, where kRoundA or kRoundB is false.
+/// leaves alone the operand that is rounded already, where kRoundA or kRoundB is false.
 template <int kRows, int kColumns, bool kRoundA = true, bool kRoundB = true>
 struct MmaFactors {
   std::uint32_t a[kRows][4], b[kColumns][2];  ///< the bits of this thread's floats
@@ -130,9 +130,9 @@ struct MmaFactors {
 template <int kRows, int kColumns, bool kRoundA = true, bool kRoundB = true>
 struct MmaSums {
   using Factors = MmaFactors<kRows, kColumns, kRoundA, kRoundB>;  ///< what multiply() takes
-  float of[kRows][kColumns][4] = {};  ///< this thread's four sums of each 16 x 8 fragment
+  float of[kRows][kColumns][4] = {};  ///< this thread's four accumulators of each 16 x 8 fragment
 
-  /// Adds the products of these factors, and rounds them first.
+  /// Adds the products of these operands, and rounds them first.
   __device__ void multiply(Factors& factors) {
     factors.round();
 #pragma unroll
@@ -147,8 +147,8 @@ struct MmaSums {
   /// After each stage: there is nothing to do.
   __device__ void end_step() {}
 
-  /// Calls store(row, column, first, second) for each pair of sums side by side; row and column
-  /// count from the warp's tile, column is even.
+  /// Calls store(row, column, first, second) for each pair of accumulators side by side; row and
+  /// column count from the warp's tile, column is even.
   template <class Store>
   __device__ void for_each_pair(const Store& store) const {
     const int lane = lane_of_warp();
@@ -166,7 +166,7 @@ struct MmaSums {
   }
 };
 
-/// How a block stages its tiles: kStages of cp.async, each a tile of a and behind it one of b.
+/// How a block stages its tiles: kStages of cp.async, each a tile of a and after it one of b.
 template <TileOrder kOrderA, int kLengthA, TileOrder kOrderB, int kLengthB, int kStageCount>
 struct MmaStages {
   static constexpr int kStages = kStageCount;              ///< in shared memory at a time
@@ -174,9 +174,9 @@ struct MmaStages {
   using B = MmaTile<kOrderB, kLengthB>;                    ///< a stage's tile of b
   static constexpr int kFloats = A::kFloats + B::kFloats;  ///< of a stage
 
-  /// Adds the products of `steps` stages to the sums of each warp, whose rows of a begin at a0 and
-  /// columns of b at b0, multiples of 8. ask(step, a_tile, b_tile) asks for the copies of one
-  /// stage. All threads of the block take part.
+  /// Adds the products of `steps` stages to the accumulators of each warp, whose rows of a begin at
+  /// a0 and columns of b at b0, multiples of 8. ask(step, a_tile, b_tile) asks for the copies of
+  /// one stage. All threads of the block take part.
   /// @param tiles kStages * kFloats in shared memory; no thread uses it any more on return
   /// @param sums MmaSums, or what has its functions
   template <class Sums, class Ask>
@@ -202,9 +202,9 @@ struct MmaStages {
   }
 
   /// The same, with less waiting for the tensor cores: the first fragments of a stage are loaded
-  /// before the last ones of the stage before are multiplied, and copies are asked for while
-  /// products are under way. It pays where ldmatrix loads both operands; loads of single floats
-  /// take too many registers and issue slots for it.
+  /// before the last ones of the stage before are multiplied, and copies are started while products
+  /// are in flight. It pays where ldmatrix loads both operands; loads of single floats take too
+  /// many registers and issue slots for it.
   template <class Sums, class Ask>
   __device__ static void multiply_ahead(int steps, float* tiles, int a0, int b0, const Ask& ask,
                                         Sums* sums) {
@@ -232,7 +232,7 @@ struct MmaStages {
   }
 
  private:
-  /// The stages in shared memory, taken in turns.
+  /// The stages in shared memory, used in turn.
   struct Ring {
     int steps;
     float* tiles;

@@ -80,7 +80,7 @@ struct PieceOf : Shape {
 };
 
 /// Parts of sums on their way to the block that stores them, as the registers of those who
-/// multiplied hold them: [block][piece of a tile][4 sums of a thread][consumer thread].
+/// multiplied hold them: [block][piece of a tile][4 accumulators of a thread][consumer thread].
 template <class Shape>
 struct SentSums {
   static constexpr int kPieces = Shape::N / kHalfColumns;    ///< of a tile

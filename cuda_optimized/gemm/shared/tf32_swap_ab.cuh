@@ -28,7 +28,8 @@ struct SwappedShape {
       kBytesB = N / kPanel * kPanelBytes;                   ///< of its b [N / 32][kWgmmaStep][32]
   static constexpr int kLoadedBytes = kBytesA + kBytesB,    ///< a, then b
       kStageBytes = kLoadedBytes + (kParts - 1) * kBytesA;  ///< and the second part of a
-  /// Dynamic shared memory of a block: all stages, boxes for sums, and room to align them to kAtom.
+  /// Dynamic shared memory of a block: all stages, boxes for accumulators, and room to align them
+  /// to kAtom.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kDraftBytes + kAtom;
 };
 
@@ -52,7 +53,7 @@ struct TiledSwapped {
     const int m = static_cast<int>(item.m), k = item.first * kWgmmaStep;
     return {m * Shape::M, item.n * Shape::N, k, m / tiles_m * K + k};
   }
-  /// Brings the stage that the cursor stands at.
+  /// Loads the stage at the cursor.
   __device__ void load(const Cursor& cursor, char* stage, std::uint64_t* full) const {
     // Whole boxes count, also the zeros past the edges.
     ptx::mbarrier_arrive_expect_tx(full, Shape::kLoadedBytes);
@@ -87,7 +88,7 @@ struct GatheredSwapped {
     return {item.m * Shape::M, std::int64_t{item.n} * Shape::N,
             std::int64_t{item.first} * kWgmmaStep};
   }
-  /// Brings the stage that the cursor stands at.
+  /// Loads the stage at the cursor.
   __device__ void load(const Cursor& cursor, char* stage, std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     float* const a_tile = reinterpret_cast<float*>(stage);
@@ -129,7 +130,7 @@ HOST_DEVICE constexpr int column_of(int thread, int half) {
   return piece * 4 + lane / 4 % 4;
 }
 
-/// Where a consumer's thread finds its part of b^T, the factor a of wgmma.
+/// Where a consumer's thread finds its part of b^T, operand A of wgmma.
 struct FragmentPlace {
   int at[4];  ///< For the four registers, in floats from a stage's b, for k = 0.
 
@@ -148,7 +149,7 @@ struct FragmentPlace {
   }
 };
 
-/// Moves the beginning of a described factor. All lie in the same 256 KB, so that descriptors
+/// Moves the beginning of a described operand. All lie in the same 256 KB, so that descriptors
 /// differ in the low word alone: no carry.
 __device__ inline std::uint64_t further(std::uint64_t descriptor, int bytes) {
   const auto low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(bytes / 16);
@@ -210,7 +211,7 @@ struct PlainRows {
       if (m < M && n < N) c[m * N + n] = sums[i];
     }
   }
-  /// Nothing is under way.
+  /// Nothing is in flight.
   __device__ void finish() const {}
 };
 

@@ -50,7 +50,7 @@ template <int kBlockM_, int kBlockN_, int kBlockK_, int kThreadM_ = 8, int kThre
           int kLanesM_ = 4>
 struct ThreadTile {
   static constexpr int kBlockM = kBlockM_, kBlockN = kBlockN_, kBlockK = kBlockK_;  ///< Of tiles.
-  static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;  ///< A thread's sums.
+  static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;  ///< A thread's accumulators.
   static constexpr int kLanesM = kLanesM_, kLanesN = 32 / kLanesM;  ///< Threads of a warp.
   static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;  ///< Of a warp.
   static constexpr int kWarpsM = kBlockM / kWarpM, kWarpsN = kBlockN / kWarpN;    ///< Warps.
@@ -138,8 +138,8 @@ struct ThreadTile {
   /// so that the rows of a warp's load are neighbours, and lie in different banks.
   __device__ int m_along_k() const { return m / kWarpM * kWarpM + m % kWarpM / 4; }
 
-  /// Calls body(m, n, four) for all of the thread's sums, four neighbours of a row at a time; m and
-  /// n count within the block's tile. A warp's calls cover whole 128-byte lines of c.
+  /// Calls body(m, n, four) for all of the thread's accumulators, four neighbours of a row at a
+  /// time; m and n count within the block's tile. A warp's calls cover whole 128-byte lines of c.
   template <class Body>
   __device__ void for_each_four(const float (&sums)[kThreadM][kThreadN], const Body& body) const {
 #pragma unroll

@@ -48,7 +48,7 @@ template <int kM, int kN, int kWarpM, int kWarpN>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-  /// Three: the copies of two are on their way while one is multiplied.
+  /// Three: the copies of two are in flight while one is multiplied.
   using Stages = MmaStages<TileOrder::along_k, kM, TileOrder::across_k, kN, 3>;
   static constexpr std::size_t kSharedBytes = Stages::kStages * Stages::kFloats * sizeof(float);
 };

@@ -40,21 +40,21 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-/// The tile of c that a warp computes, as MmaSums, from factors that are split in two. With
+/// The tile of c that a warp computes, as MmaSums, from operands that are split in two. With
 /// kAllFour, the product of the small parts is added as well.
 template <int kRows, int kColumns, bool kAllFour>
 struct SplitSums {
   using Factors = MmaFactors<kRows, kColumns>;
   MmaSums<kRows, kColumns> total, of_stage;
 
-  /// Replaces a factor, a float, by its big part; returns the small one.
+  /// Replaces an operand, a float, by its big part; returns the small one.
   __device__ static std::uint32_t split(std::uint32_t& factor) {
     const float value = __uint_as_float(factor);
     factor = ptx::to_tf32(value);
     return ptx::to_tf32(value - __uint_as_float(factor));
   }
 
-  /// Adds the products of these factors, which are used up.
+  /// Adds the products of these operands, which are used up.
   __device__ void multiply(Factors& now) {
     std::uint32_t small_b[kColumns][2];
 #pragma unroll
@@ -88,7 +88,7 @@ struct SplitSums {
     }
   }
 
-  /// Moves the sums of a stage to the totals.
+  /// Moves the accumulators of a stage to the totals.
   __device__ void end_step() {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -109,7 +109,7 @@ template <int kM, int kN, int kWarpM, int kWarpN>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-  /// Three: the copies of two are on their way while one is multiplied.
+  /// Three: the copies of two are in flight while one is multiplied.
   using Stages = MmaStages<TileOrder::along_k, kM, TileOrder::across_k, kN, 3>;
   static constexpr std::size_t kSharedBytes = Stages::kStages * Stages::kFloats * sizeof(float);
 };

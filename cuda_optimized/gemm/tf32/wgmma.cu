@@ -26,7 +26,7 @@
 /// as large at 8192.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect requests.shared.async 2 * 2 * 2 = 8, two tiles, two steps, a box of a and one of b
-/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect lanes_per_request.shared.async 1, one thread issues the copy of a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 32 * 4 / 2 = 12288
 /// @expect loads_per_output.b 64 * 128 / (128 * 128) = 0.5, transposed once
 /// **Costs.** 99 to 198 KB of shared memory per block; a workspace of the size of b. Where rows of

@@ -6,7 +6,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 
-/// c = a b for each of them. The matrices lie one behind the other, and begin at multiples of 16
+/// c = a b for each of them. The matrices lie one after the other, and begin at multiples of 16
 /// bytes.
 struct Products3xTf32 {
   int products;    ///< How many.

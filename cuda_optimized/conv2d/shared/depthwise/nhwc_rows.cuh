@@ -86,7 +86,7 @@ __device__ float4 vector_at(const T* from) {
   }
 }
 
-/// The other way: rounds four sums, and stores them at once.
+/// The other way: rounds four accumulators, and stores them at once.
 template <class T>
 __device__ void store_vector(T* to, const float4& sums) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -155,7 +155,7 @@ __device__ inline float4 filter_of(const float* filters, int tap, const Plan& pl
   return *reinterpret_cast<const float4*>(filters + tap * plan.pitch() + 4 * threadIdx.x);
 }
 
-/// Why a rung declines a problem.
+/// Why a rung does not support a problem.
 inline Declined not_depthwise(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";

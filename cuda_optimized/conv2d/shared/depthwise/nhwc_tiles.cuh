@@ -37,7 +37,7 @@ struct Shape {
   static constexpr int kTile = kTileRows * kTileColumns * kChannels;
 };
 
-/// Two neighbouring numbers, as one load brings them.
+/// Two adjacent elements, as one load reads them.
 template <class T>
 using Pair = std::conditional_t<sizeof(T) == sizeof(float), float2, std::uint32_t>;
 
@@ -190,7 +190,8 @@ __device__ void load_patch(const T* image, int H, int W, int C, int h, int w, in
   }
 }
 
-/// Stores a patch's row of sums to neighbouring pixels, C numbers apart, of which there are `left`.
+/// Stores a patch's row of accumulators to neighbouring pixels, C numbers apart, of which there are
+/// `left`.
 template <class T>
 __device__ void store_row(T* to, int left, int C, Activation activation, float2 (&sums)[kColumns]) {
   if (activation != Activation::none) {  // the same for all: one branch, no choice a number
@@ -208,7 +209,7 @@ __device__ void store_row(T* to, int left, int C, Activation activation, float2 
   }
 }
 
-/// Why a rung declines a problem.
+/// Why a rung does not support a problem.
 inline Declined not_depthwise(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";

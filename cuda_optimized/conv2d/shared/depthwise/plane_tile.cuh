@@ -2,7 +2,7 @@
 /// @brief How the depthwise rungs cut planes: several whole ones a block, or a band of rows of one.
 ///
 /// A channel's plane of outputs depends on that channel's inputs alone: forward, one plane of x
-/// becomes K/C planes of y; backward, K/C planes of dy become one of dx. Planes lie one behind the
+/// becomes K/C planes of y; backward, K/C planes of dy become one of dx. Planes lie one after the
 /// other, so that as many as fit are loaded, and stored, as one piece of memory.
 #pragma once
 
@@ -29,7 +29,7 @@ HOST_DEVICE constexpr std::int64_t flat_room(std::int64_t count) { return (count
 /// What a block computes at once.
 struct PlanePlan {
   bool whole;       ///< Whole planes, in and out, with room for all their rows; else bands of rows.
-  int planes;       ///< Channels' planes, one behind the other; more than one only as a whole.
+  int planes;       ///< Channels' planes, one after the other; more than one only as a whole.
   int rows;         ///< Rows of each output plane.
   int multiplier;   ///< K/C: planes of y for each one of x.
   int rounds;       ///< One after the other: all K/C planes at once, or one in each round.
@@ -132,7 +132,7 @@ inline std::string in_words(const PlanePlan& plan) {
                                    : ", several rounds");
 }
 
-/// Why such a rung declines a problem, where plan_planes() has nothing to do with it.
+/// Why such a rung does not support a problem, where plan_planes() has nothing to do with it.
 inline Declined not_depthwise(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";

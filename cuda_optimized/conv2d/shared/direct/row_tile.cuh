@@ -131,7 +131,7 @@ class RowStores {
     }
   }
 
-  /// Writes this thread's sums to the warp's pass.
+  /// Writes this thread's accumulators to the warp's pass.
   __device__ static void pass_on(const Conv2dProblem& conv, const float (&sums)[kRows][kRowPixels],
                                  float* pass) {
     const int lane = static_cast<int>(threadIdx.x) % 32;

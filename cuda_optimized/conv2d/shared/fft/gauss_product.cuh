@@ -10,7 +10,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// Of the factors of a product, in a stage: three matrices of U, two of V, and the small parts of
+/// Of the operands of a GEMM, in a stage: three matrices of U, two of V, and the small parts of
 /// U's, which splitters write.
 struct GaussStage {
   using Shape = gemm::SwappedShape<64, 2>;             ///< Of each matrix.

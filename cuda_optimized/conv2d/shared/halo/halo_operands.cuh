@@ -176,7 +176,7 @@ struct GatheredTaps {
   }
 };
 
-/// Writes zeros behind the boxes of all patches, where the last taps of a tile of rows end: no box
+/// Writes zeros after the boxes of all patches, where the last taps of a tile of rows end: no box
 /// overwrites them. By all kThreads of a block.
 template <int kThreads>
 __device__ void zero_behind_boxes(const PatchPlan& plan, char* patch_slots) {

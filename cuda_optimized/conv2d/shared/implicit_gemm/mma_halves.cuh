@@ -59,7 +59,7 @@ struct HalfTiles {
       : by_filters(ceil_div(filters, filters_of_tile)), by_groups(groups) {}
 };
 
-/// What a block computes: the sums of a tile, or of one split of its steps along k.
+/// What a block computes: the accumulators of a tile, or of one split of its steps along k.
 template <class S>
 struct HalfBlock {
   int m0, rows;        ///< the first pixel, and pixels; the tile may end past the last one
