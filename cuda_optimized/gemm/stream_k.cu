@@ -9,7 +9,8 @@
 /// tile after the other, are cut into equal shares, one per resident block.
 ///
 ///     tiles     |    0    |    1    |    2    |    3    |    4    |
-///     blocks    |     A     |     B     |     C     |     D     |     tile 1 = a part of A + a part of B
+///     blocks    |     A     |     B     |     C     |     D     |     tile 1 = a part of A + a
+///     part of B
 ///
 /// A block stores a whole tile to c. It has at most two partial tiles, one at either end of its
 /// share: one that begins a tile, and one that ends a tile or lies inside of one. Each has a slot
