@@ -1,28 +1,27 @@
 /// @file cp_async.cu
-/// @brief `cp.async`: inputs and weights are copied to shared memory asynchronously, past the
-/// registers.
+/// @brief `cp.async` pipeline: inputs and weights are copied to shared memory without passing
+/// through registers.
 ///
 /// - Before: double_buffered.cu
 /// - After: row_tile.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** `cp.async` copies from global to shared memory without passing through registers:
-/// a thread starts the copy, goes on, and waits much later. Padding is not read and becomes zero
-/// (`read_bytes` = 0), without a branch. A channel's copies are one group, and a ring of stages
-/// holds several groups:
+/// **The idea.** `cp.async` copies from global to shared memory asynchronously: a thread starts the
+/// copy, continues, and waits much later. Padding is not read and becomes zero (`read_bytes` = 0),
+/// without a branch. A channel's copies are one group, and a ring of stages holds several groups:
 ///
 ///     stage 0 | c0 arrives | c0 computed | c3 arrives . . . . . . .  | c3 computed    time ->
 ///     stage 1 | c1 arrives . . . . . . . | c1 computed | c4 arrives . . . . . . .
 ///     stage 2              | c2 arrives . . . . . . .  | c2 computed | c5 arrives
 ///                          wait for c0; barrier; start c2; compute c0
 ///
-/// The waits count groups, not copies: "all but the newest one". So each channel closes a group,
-/// and past the last channel an empty one.
+/// The waits count groups, not copies: "all but the newest one". So each channel commits a group,
+/// and after the last channel an empty one.
 ///
-/// **Expect.** The 30 registers that direct/double_buffered fetches into are free, and so is the
-/// choice of how much is fetched ahead: all vectors and weights of a tile, also of a large one, and
-/// two channels early. B1 (1x6x768x512, 6 filters 6x6) has 6 channels of 7 KB each: three stages
-/// of three blocks are 63 KB of an SM's shared memory.
+/// **Expect.** The 30 prefetch registers of direct/double_buffered are free, and the prefetch may
+/// be larger: all vectors and weights of a tile, also of a large one, and two channels ahead. B1
+/// (1x6x768x512, 6 filters 6x6) has 6 channels of 7 KB each: three stages of three blocks are 63 KB
+/// of an SM's shared memory.
 /// @expect lanes.global.load 0, nothing passes through registers
 /// @expect bytes_per_lane.x.async 16
 /// @expect requests_per_block.x.async 4 * 12 = 48, of 32 vectors each
@@ -30,8 +29,8 @@
 /// **Costs.** A third stage in shared memory, or a smaller tile where three do not fit. Where W is
 /// not a multiple of 4, a copy for each float. Before compute capability 8.0 there is no
 /// `cp.async`, and the same code loads and stores. All else as in direct/double_buffered.
-/// **Try.** Count the groups wrongly: wait for kStages - 1 instead of kStages - 2. Does
-/// `./ladder compare conv2d --backend emulated --rung direct/cp_async` notice? Would a GPU?
+/// **Try.** Count the groups wrongly: wait for kStages - 1 instead of kStages - 2. Does `./ladder
+/// compare conv2d --backend emulated --rung direct/cp_async` notice? Would a GPU?
 #include <algorithm>
 
 #include "core/conv2d_problem.hpp"

@@ -1,26 +1,27 @@
 /// @file mma.cu
-/// @brief conv2d of few channels in half precision: two taps of a row are one register.
+/// @brief Half-precision `mma.sync` for few channels: two adjacent taps of a row form one register
+/// of a fragment.
 ///
 /// - Before: mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** As before, fragments are read out of a patch of x in shared memory. But a register
-/// of m16n8k16 has two numbers that follow one another along k. If k runs along a row of the
-/// filter, they lie side by side in the patch, and one load reads two taps, if its address is even.
-/// So all windows of a fragment begin in even columns, or all in odd ones. The words of the latter
-/// begin a column earlier, and so do their weights:
+/// **The idea.** As before, fragments are read from a patch of x in shared memory. But a register
+/// of m16n8k16 has two elements that are adjacent along k. If k runs along a row of the filter,
+/// they are adjacent in the patch, and one load reads two taps, if its address is even. So all
+/// windows of a fragment begin in even columns, or all in odd ones. The words of the latter begin a
+/// column earlier, and so do their weights:
 ///
 ///     columns of x           0 1 | 2 3 | 4 5 | 6 7     words of the patch
 ///     window from column 0   a b | c d | e . |         weights of 5 taps
 ///     window from column 1   . a | b c | d e |         the same for odd columns
 ///
-/// A dot is no tap: its weight is zero. That is not enough, since zero times NaN is NaN, so a mask
-/// makes zero of the number, too. Pixels are the rows of a product now, and filters its columns,
-/// which come in eights: 3 or 6 filters waste less.
+/// A dot is a weight of zero. Since zero times NaN is NaN, a mask sets the element to zero, too.
+/// Pixels are the rows of the GEMM, and filters its columns, which come in eights: 3 or 6 filters
+/// waste less.
 ///
 /// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): of 19 steps of k 11 are left. 2.2
 /// million mma at 600 TFLOP/s take 15 us; each 16 of them need 28 cycles of shared memory, 16 us;
-/// y's 51 MB take 15 us. All at once, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 and 45
+/// y's 51 MB take 15 us. Together, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 us and 45
 /// us.
 /// @expect on --n 1 --c 3 --h 32 --w 64 --k 64 --r 3 --s 3 --pad 1 --stride 2 --dtype bf16
 /// @expect loads_per_output.shared 3 * 32 * (8 + 1 + 4) / (32 * 64) = 0.61, in 3 steps
@@ -28,11 +29,10 @@
 /// @expect bytes_per_lane.y.store 8, four neighbours
 /// @expect sectors_per_request.y.store 2 * 4 = 8, two times 16 pixels of four filters
 /// @expect launches 1, nothing is prepared
-/// **Costs.** With an odd stride there are two sets of weights. Rows of the filter are filled up to
-/// words; taps apart (dilation) have a word each. With more than 64 filters, x is read several
-/// times. Not supported: float32, NHWC, compute capability below 8.0, what is too large for shared
-/// memory.
-/// **Try.** Take the mask away. Which tests fail, and with which input?
+/// **Costs.** With an odd stride there are two sets of weights. Rows of the filter are padded to
+/// words; with dilation each tap has a word. With more than 64 filters, x is read several times.
+/// Not supported: float32, NHWC, compute capability below 8.0, what is too large for shared memory.
+/// **Try.** Remove the mask. Which tests fail, and with which input?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"

@@ -1,15 +1,15 @@
 /// @file mma_tf32.cu
-/// @brief conv2d of few channels on the tensor cores: they read windows out of a staged patch.
+/// @brief TF32 `mma.sync` for few channels: fragments are read directly from a staged patch of x.
 ///
 /// - Before: deinterleaved.cu
 /// - After: mma.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** With few channels, windows overlap, but hardly anything of them lies side by side:
-/// an implicit GEMM copies each value of x R * S / stride^2 times, 4 bytes at a time. Here a block
-/// copies the patch of x under its tile of y once, with zeros for the padding. The product's factor
-/// is never stored: a lane reads its elements of a fragment where they lie in the patch, at the sum
-/// of two numbers:
+/// **The idea.** With few channels, windows overlap, but hardly any of their elements are
+/// contiguous: an implicit GEMM copies each value of x R * S / stride^2 times, 4 bytes at a time.
+/// Here a block copies the patch of x for its tile of y once, with zeros for the padding. The
+/// matrix of windows is never stored: a lane reads the elements of a fragment from the patch, at
+/// the sum of two offsets:
 ///
 ///     patch, 3 channels       y: filters x pixels      += weights: filters x k   * x: k x pixels
 ///     + - - - - - - - - +
@@ -18,11 +18,11 @@
 ///     |  . . . .        |     base[pixel]: the first tap of its window, in a register
 ///     + - - - - - - - - +
 ///
-/// A block keeps its weights and takes tile after tile, while the next patch is in flight.
+/// A block keeps its weights and computes tile after tile, while the next patch is in flight.
 ///
 /// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 3.8 million mma of 16 x 8 x 8, at 160
 /// TFLOP/s 49 us; each 16 of them need 26 cycles of shared memory (8 loads of x, 4 of weights, one
-/// of taps): 29 us; y's 103 MB take 26 us. All at once, 60 to 70 us. B11 (16x1x161x700, 32 filters
+/// of taps): 29 us; y's 103 MB take 26 us. Together, 60 to 70 us. B11 (16x1x161x700, 32 filters
 /// 5x20, stride 2): 30 us.
 /// @expect on --n 1 --c 3 --h 34 --w 66 --k 64 --r 3 --s 3 --dtype tf32
 /// @expect loads_per_output.x 3 * 4 * 66 / (2 * 64 * 64) = 0.097, the patch of 2 x 64 pixels, once

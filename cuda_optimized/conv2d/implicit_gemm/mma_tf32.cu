@@ -1,14 +1,15 @@
 /// @file mma_tf32.cu
-/// @brief conv2d in NHWC on the tensor cores: implicit GEMM, factors rounded to TF32.
+/// @brief TF32 tensor cores (`mma.sync`) in NHWC: implicit GEMM with operands that are rounded to
+/// TF32.
 ///
 /// - Before: mma.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Implicit GEMM never stores its operand A: it has a row for each pixel of y, and
-/// along k the inputs of its window, tap after tap. In NHWC the channels of a pixel lie side by
-/// side: 32 steps of k are one run of memory or a few, which cp.async copies 16 bytes at a time.
-/// Once a pixel, a block finds where its window begins, and a bit for each row and column of taps
-/// in x; once a stage, a thread finds its tap and channel. A copy is then a test of two bits, an
+/// along k the inputs of its window, tap after tap. In NHWC the channels of a pixel are contiguous:
+/// 32 steps of k are one or a few runs of memory, which cp.async copies 16 bytes at a time. A block
+/// computes once per pixel the offset of its window, and a bit for each row and column of taps in
+/// x; a thread computes once per stage its tap and channel. A copy is then a test of two bits, an
 /// addition and cp.async. A small kernel rounds the weights beforehand.
 ///
 ///       a     k = (r, s, c), c fastest               b     k = (r, s, c)
@@ -17,10 +18,10 @@
 ///             + - - - - - - - - - - - - +                   + - - - - - - - - - - - - +
 ///
 /// **Expect.** A stage of the large tile, 128 x 256, loads 48 KB for 1 M multiply-adds. Of a warp's
-/// 420 instructions a stage, 128 are mma, 128 round x, 32 are ldmatrix and 100 copy. mma.sync can
-/// reach some 290 TFLOP/s on an H200; busy for 70 to 75 % of the time, 200 to 220, 1.1 ms for B10.
-/// Where tiles are too few, blocks share the accumulators of a tile: the model that chooses tile
-/// and parts expects 56 us for B6, and 52 for B7, with five parts.
+/// 420 instructions per stage, 128 are mma, 128 round x, 32 are ldmatrix and 100 copy. mma.sync can
+/// reach some 290 TFLOP/s on an H200; busy for 70 to 75 % of the time, 200 to 220 TFLOP/s, 1.1 ms
+/// for B10. Where tiles are few, split-K is used: its model expects 56 us for B6, and 52 us for B7
+/// with five parts.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect loads_per_output.x 32 * 46 * 46 / (16 * 16) / 64 / 4 = 1.0332, tiles of 64 filters
 /// @expect bytes_per_lane.x.async 16

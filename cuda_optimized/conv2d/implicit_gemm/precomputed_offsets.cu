@@ -6,24 +6,25 @@
 /// - After: packed_weights.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** An element of the columns lies at an offset of its pixel plus an offset of its k,
-/// and neither depends on the other. A thread gathers for one pixel only, whose offset it finds
-/// once. The offsets of all k are the same for every pixel: a small kernel writes them into a table
-/// first. Whether a tap lies in the padding depends on both, but row and column can be tested
-/// apart: R + S bits of the pixel say which rows and columns of taps lie in x.
+/// **The idea.** The address of a column's element is an offset of its pixel plus an offset of its
+/// k. A thread gathers for one pixel only, and computes the pixel's offset once. The offsets of all
+/// k are the same for every pixel: a small kernel writes them into a table first. Whether a tap
+/// lies in the padding depends on both, but row and column can be tested separately: R + S bits of
+/// the pixel say which rows and columns of taps lie in x.
 ///
 ///     pixel (once a thread):  n, p, q -> an offset, and R + S bits
 ///     k (once a launch):      c, r, s -> an offset, and the two bits that it needs
+///
 ///
 ///             r 0 1 2   s 0 1 2
 ///     pixel:    0 1 1     1 1 0      the top right corner, 3 x 3 filter, padding 1
 ///     needs:    1 0 0     0 1 0      tap (0, 1): bit r = 0 is missing, the element is zero
 ///
-/// **Expect.** A gathered element costs a load from the table (the same entry for the whole warp),
-/// a test of bits, an addition and its load: 10 instructions instead of 110. A step is 650 for 512
-/// multiply-adds, 51 TFLOP/s at best on an H200. But it waits for the table, then for x, and an SM
-/// has only two blocks to switch between: with 65 % of the issue slots used, 33 TFLOP/s, 7.2 ms for
-/// B10 (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each
+/// **Expect.** A gathered element takes a load from the table (the same entry for the whole warp),
+/// a bit test, an addition and its load: 10 instructions instead of 110. A step is 650 instructions
+/// for 512 multiply-adds, 51 TFLOP/s at best on an H200. But it waits for the table, then for x,
+/// and an SM has only two blocks to switch between: with 65 % of the issue slots used, 33 TFLOP/s,
+/// 7.2 ms for B10 (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much per
 /// multiply-add.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, of the table, for each of x
@@ -31,10 +32,10 @@
 /// @expect bytes_per_lane.workspace.load 16
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, as before; 46 of 48 taps in x
 /// @expect launches 2
-/// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it. Not
+/// **Costs.** A workspace of 16 bytes per weight of a filter, and a launch to fill it. Not
 /// supported: filters with R + S over 63, and what tiled.cu does not support.
 /// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
-/// take, and how many instructions in the loop?
+/// take?
 #include "core/conv2d_problem.hpp"
 #include "core/fast_division.hpp"
 #include "core/half.hpp"

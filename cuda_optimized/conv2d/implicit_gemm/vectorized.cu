@@ -5,19 +5,19 @@
 /// - After: warp_tiles.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** An instruction that loads 16 bytes occupies one issue slot, as one that loads 4
-/// does. Rows of packed weights begin at multiples of 16 bytes, so a thread copies them as float4.
-/// The eight values that a thread reads from a row of a tile are two float4
-/// (gemm/shared/thread_tile.cuh, the inner loop of the rungs from here on). Four neighbouring
-/// accumulators of a row are one float4 of y, where P * Q is a multiple of four and y is aligned:
+/// **The idea.** A 16-byte load occupies one issue slot, as a 4-byte load does. Rows of packed
+/// weights are aligned to 16 bytes, so a thread copies them as float4. The eight values that a
+/// thread reads from a row of a tile are two float4 (gemm/shared/thread_tile.cuh, the inner loop of
+/// the rungs from here on). Four adjacent accumulators of a row are one float4 of y, where P * Q is
+/// a multiple of four and y is aligned:
 ///
 ///     weights   global -> shared      float4     rows along m, padded to whole tiles
 ///     x         global -> shared      float      with taps and padding, rows begin anywhere
 ///     tiles     shared -> registers   float4     two for each operand and step of k
 ///     y         registers -> global   float4     or single floats, where P * Q is no multiple
 ///
-/// The copies of weights now take so few instructions that a step of 16 k, instead of 8, pays:
-/// a block waits at half as many barriers.
+/// The copies of weights now take so few instructions that a step of 16 k pays, with half as many
+/// barriers as a step of 8.
 ///
 /// **Expect.** 1250 instructions for 1024 multiply-adds, 16 steps of k. With half as many barriers
 /// and 75 % of the issue slots used, 40 TFLOP/s on an H200, 5.9 ms for B10 (64x512x28x28, 512
@@ -27,9 +27,8 @@
 /// @expect loads_per_output.shared 144 * (1 + 1) / (4 * 4) + 9 / 16 = 18.5625, vectors; packing
 /// @expect bytes_per_lane.y.store 16
 /// **Costs.** Stores of single floats where P * Q is no multiple of four (B7: 7 x 7 pixels): a warp
-/// then writes every fourth float of a line. Not supported: what packed_weights.cu does not
-/// support.
-/// **Try.** Count the distinct float4 that a warp loads from each tile for one step of k. How many
+/// then writes every fourth float of a line. Not supported: as in packed_weights.cu.
+/// **Try.** Count the distinct float4 that a warp loads from each tile per step of k. How many
 /// would a warp of 4 x 8 threads load?
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
