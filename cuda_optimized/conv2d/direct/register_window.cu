@@ -30,10 +30,9 @@
 /// @expect barriers_per_block 2, none in the loop: as many for any number of channels
 /// @expect sectors_per_request.y.store 8, 256 bytes without a gap
 /// **Costs.** Only 3 x 3, stride 1, dilation 1: adjacent tiles read their halo again. x is read
-/// again for each tile of filters. Not supported: NHWC, other types, weights too many for shared
-/// memory.
-/// **Try.** Load the next rows at the end of the channel instead of one by one. What does a
-/// profiler say about "long scoreboard" stalls?
+/// again per tile of filters. Not supported: NHWC, other types, weights that exceed shared memory.
+/// **Try.** Load the next rows together at the end of the channel. How many "long scoreboard"
+/// stalls are there?
 #include <optional>
 
 #include "core/conv2d_problem.hpp"

@@ -6,15 +6,13 @@
 /// - After: packed_weights.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** The address of a column's element is an offset of its pixel plus an offset of its
-/// k. A thread gathers for one pixel only, and computes the pixel's offset once. The offsets of all
-/// k are the same for every pixel: a small kernel writes them into a table first. Whether a tap
-/// lies in the padding depends on both, but row and column can be tested separately: R + S bits of
-/// the pixel say which rows and columns of taps lie in x.
+/// **The idea.** An element's address is an offset of its pixel plus an offset of its k. A thread
+/// gathers for one pixel, whose offset it computes once. The offsets of all k are the same for
+/// every pixel: a small kernel writes them into a table. Padding depends on both, but row and
+/// column are tested separately: R + S bits of a pixel say which rows and columns of taps lie in x.
 ///
 ///     pixel (once a thread):  n, p, q -> an offset, and R + S bits
 ///     k (once a launch):      c, r, s -> an offset, and the two bits that it needs
-///
 ///
 ///             r 0 1 2   s 0 1 2
 ///     pixel:    0 1 1     1 1 0      the top right corner, 3 x 3 filter, padding 1
@@ -34,8 +32,7 @@
 /// @expect launches 2
 /// **Costs.** A workspace of 16 bytes per weight of a filter, and a launch to fill it. Not
 /// supported: filters with R + S over 63, and what tiled.cu does not support.
-/// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
-/// take?
+/// **Try.** Compare h and w with H and W instead of the bits. How many registers does it take?
 #include "core/conv2d_problem.hpp"
 #include "core/fast_division.hpp"
 #include "core/half.hpp"
