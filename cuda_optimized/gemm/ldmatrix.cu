@@ -1,5 +1,6 @@
 /// @file ldmatrix.cu
-/// @brief gemm on the tensor cores: ldmatrix loads fragments from XOR-swizzled tiles.
+/// @brief `ldmatrix` with XOR swizzle: fragments are loaded from shared memory without bank
+/// conflicts.
 ///
 /// - Before: mma.cu
 /// - After: tma.cu

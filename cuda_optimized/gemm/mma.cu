@@ -1,5 +1,5 @@
 /// @file mma.cu
-/// @brief gemm on the tensor cores: mma.sync in half precision, with FP32 accumulators.
+/// @brief Half-precision tensor cores: `mma.sync` multiplies fragments into FP32 accumulators.
 ///
 /// - Before: cp_async.cu
 /// - After: ldmatrix.cu

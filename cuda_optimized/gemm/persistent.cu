@@ -1,5 +1,6 @@
 /// @file persistent.cu
-/// @brief gemm on Hopper: a persistent kernel, whose producer runs ahead into the next tile.
+/// @brief Persistent kernel: blocks compute several tiles, and the producer runs ahead into the
+/// next one.
 ///
 /// - Before: warp_specialized.cu
 /// - After: tma_store.cu, tf32/wgmma.cu

@@ -1,5 +1,6 @@
 /// @file tma.cu
-/// @brief gemm on Hopper: TMA loads the swizzled tiles; the products are those of ldmatrix.cu.
+/// @brief TMA: one thread issues copies of whole swizzled tiles; the products are those of
+/// ldmatrix.cu.
 ///
 /// - Before: ldmatrix.cu
 /// - After: wgmma.cu

@@ -1,5 +1,5 @@
 /// @file warp_specialized.cu
-/// @brief gemm on Hopper: a producer warp loads, two consumer warpgroups multiply.
+/// @brief Warp specialization: a producer warp loads, two consumer warpgroups multiply.
 ///
 /// - Before: wgmma.cu
 /// - After: persistent.cu

@@ -1,5 +1,5 @@
 /// @file wgmma.cu
-/// @brief gemm on Hopper: wgmma reads both operands from shared memory and runs asynchronously.
+/// @brief `wgmma`: a warpgroup's asynchronous instruction reads both operands from shared memory.
 ///
 /// - Before: tma.cu
 /// - After: warp_specialized.cu

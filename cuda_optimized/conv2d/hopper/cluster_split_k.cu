@@ -1,5 +1,6 @@
 /// @file cluster_split_k.cu
-/// @brief conv2d in half precision: split-K over a cluster of two blocks for each tile.
+/// @brief Split-K over a cluster: two blocks compute half of the channels of a tile each, and
+/// exchange accumulators.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
@@ -15,7 +16,7 @@
 ///
 /// `st.async` also counts the bytes at a barrier there. The accumulators have 28 KB of their own
 /// beside the stages, so a block waits for nothing but these bytes. Each result is a sum of two
-/// numbers, whose order makes no difference.
+/// numbers, and addition is commutative.
 ///
 /// **Expect.** A block has 36 steps of 448 cycles, as B6 has in halo_tile.cu (13.5 us), and 28 KB
 /// from SM to SM take 2400 cycles at 12 bytes per cycle: B7 15.5 us.

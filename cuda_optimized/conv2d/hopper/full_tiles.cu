@@ -1,6 +1,6 @@
 /// @file full_tiles.cu
-/// @brief conv2d in half precision, for many filters: tiles without padding columns, and a halo
-/// tile that both consumer warpgroups share.
+/// @brief Full tiles for many filters: no padding columns, and both consumer warpgroups share a
+/// halo tile.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp

@@ -1,5 +1,6 @@
 /// @file halo_tile_tf32.cu
-/// @brief conv2d in TF32 with halo-tile reuse: accumulators are stored without a staging buffer.
+/// @brief Halo-tile reuse in TF32: accumulators are stored from registers, without a staging
+/// buffer.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp

@@ -1,5 +1,6 @@
 /// @file swap_ab.cu
-/// @brief conv2d in half precision, for layers of 64 filters: operands A and B change places.
+/// @brief Swap-AB for layers of 64 filters: filters are the rows of `wgmma`, and pixels its
+/// columns.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp

@@ -1,6 +1,6 @@
 /// @file weight_stationary.cu
-/// @brief conv2d in half precision, weight-stationary, for 1 x 1: each pixel is loaded once for all
-/// filters.
+/// @brief Weight-stationary 1 x 1 filters: all weights stay in shared memory, and each pixel is
+/// loaded once.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp

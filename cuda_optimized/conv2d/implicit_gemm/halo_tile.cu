@@ -1,5 +1,5 @@
 /// @file halo_tile.cu
-/// @brief conv2d in half precision with halo-tile reuse: each pixel is loaded once for all taps.
+/// @brief Halo-tile reuse: each pixel is loaded once for all taps, in half precision.
 ///
 /// - Before: warp_specialized.cu
 /// - After: hopper/cluster_split_k.cu, hopper/full_tiles.cu, hopper/weight_stationary.cu,

@@ -1,6 +1,6 @@
 /// @file mma.cu
-/// @brief conv2d in NHWC on tensor cores in half precision: implicit GEMM with mma.sync, on every
-/// GPU since Ampere.
+/// @brief Half-precision tensor cores (`mma.sync`): implicit GEMM in NHWC, on every GPU since
+/// Ampere.
 ///
 /// - Before: cp_async.cu
 /// - After: tma_im2col.cu, mma_tf32.cu

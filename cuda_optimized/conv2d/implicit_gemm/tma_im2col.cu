@@ -1,5 +1,6 @@
 /// @file tma_im2col.cu
-/// @brief conv2d on Hopper: im2col-mode TMA loads the windows; the products are those of mma.cu.
+/// @brief TMA in im2col mode: one thread issues the copies of windows; the products are those of
+/// mma.cu.
 ///
 /// - Before: mma.cu
 /// - After: wgmma.cu

@@ -1,6 +1,6 @@
 /// @file warp_specialized.cu
-/// @brief conv2d on Hopper in half precision: a producer warp loads, two consumer warpgroups
-/// multiply, and a block computes one tile after the other.
+/// @brief Warp specialization: a producer warp loads, two consumer warpgroups multiply, in a
+/// persistent kernel.
 ///
 /// - Before: wgmma.cu
 /// - After: halo_tile.cu, wgmma_tf32.cu, hopper/swap_ab.cu

@@ -1,6 +1,5 @@
 /// @file wgmma.cu
-/// @brief conv2d on Hopper: wgmma reads windows and filters from shared memory and runs
-/// asynchronously.
+/// @brief `wgmma`: asynchronous instructions read windows and filters from shared memory.
 ///
 /// - Before: tma_im2col.cu
 /// - After: warp_specialized.cu

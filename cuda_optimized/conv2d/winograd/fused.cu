@@ -30,8 +30,8 @@
 /// @expect lanes_per_output.workspace.store 16 * 16 * 64 / 16384 = 1, U alone
 /// @expect bytes_per_lane.workspace.async 16
 /// **Costs.** One block per SM: its 16 warps meet at a barrier every 8 channels. Blocks have 8 x 16
-/// outputs of one image, and 64 filters: smaller problems leave parts of them idle. Rounding errors
-/// and what is not supported: as winograd_2x2.
+/// outputs of one image, and 64 filters. Rounding errors and what is not supported: as
+/// winograd_2x2.
 /// **Try.** Use 256 threads, each with the accumulators of two frequencies. What can a scheduler
 /// issue while a warp waits?
 #include "core/cuda/needs.hpp"

@@ -1,5 +1,6 @@
 /// @file nchw.cu
-/// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
+/// @brief Depthwise NCHW gather: a block copies whole planes, or bands of rows, and gathers dx from
+/// them.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - After: nhwc.cu

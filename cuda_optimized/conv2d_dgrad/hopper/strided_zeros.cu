@@ -1,6 +1,6 @@
 /// @file strided_zeros.cu
-/// @brief conv2d_dgrad in half precision, filters of one tap with a stride: idle warps write the
-/// zeros between the pixels.
+/// @brief Strided TMA stores for 1 x 1 filters: idle warps write the zeros between the pixels of
+/// dx.
 ///
 /// - Before: halo_tile.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp

@@ -1,6 +1,6 @@
 /// @file mma.cu
-/// @brief conv2d_dgrad in NHWC on tensor cores in half precision: mma.sync on every GPU since
-/// Ampere, with the weights as they are.
+/// @brief Half-precision tensor cores (`mma.sync`) in NHWC: `ldmatrix.trans` transposes the
+/// weights, which are not repacked.
 ///
 /// - Before: cp_async.cu
 /// - After: wgmma_tf32.cu, mma_tf32.cu

@@ -1,5 +1,6 @@
 /// @file warp_specialized.cu
-/// @brief conv2d_dgrad in half precision by wgmma: the weights are read in place, transposed.
+/// @brief Warp-specialized `wgmma` in half precision: the weights are read in place, through the
+/// transpose bit.
 ///
 /// - Before: wgmma_tf32.cu
 /// - After: hopper/halo_tile.cu
@@ -8,9 +9,9 @@
 ///
 /// **The idea.** As wgmma_tf32.cu: a forward pass over dy for each residue class of pixels. Its
 /// sums run over dy's channels k. The weights [k][r][s][c] have c along their rows, so that for
-/// TF32, which `wgmma` reads along k alone, a kernel copies them first. In half precision `wgmma`
-/// has a transpose bit for operand B: TMA copies a box of 64 k and 64 c of one tap to shared memory
-/// as it lies, and the tensor cores read it across its rows:
+/// TF32, whose `wgmma` operands must be K-major, a kernel copies them first. In half precision
+/// `wgmma` has a transpose bit for operand B: TMA copies a box of 64 k and 64 c of one tap to
+/// shared memory, and the tensor cores read it transposed:
 ///
 ///     weights [K][R*S][C]     tap t:  k0  |.. c0 c1 c2 ... c63 ..|       operand B, row-major:
 ///                       R*S*C apart   k1  |.. c0 c1 c2 ... c63 ..|  ->   k down, c across

@@ -1,5 +1,5 @@
 /// @file wgmma_tf32.cu
-/// @brief conv2d_dgrad in TF32 by wgmma: a forward pass over dy for each residue class of pixels.
+/// @brief TF32 `wgmma`: each residue class of pixels is a forward pass over dy.
 ///
 /// - Before: mma.cu
 /// - After: warp_specialized.cu

@@ -1,6 +1,6 @@
 /// @file cluster_reduction.cu
-/// @brief conv2d_wgrad in half precision: the blocks of a cluster add up their accumulators in
-/// distributed shared memory before any are stored.
+/// @brief Cluster reduction: the blocks of a cluster add their accumulators in distributed shared
+/// memory before any are stored.
 ///
 /// - Before: halo_tile.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp

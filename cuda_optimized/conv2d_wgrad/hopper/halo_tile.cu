@@ -1,6 +1,6 @@
 /// @file halo_tile.cu
-/// @brief conv2d_wgrad in half precision with halo-tile reuse: a block computes nine taps of a
-/// filter and loads each pixel once for all of them.
+/// @brief Halo-tile reuse: a block computes nine taps of a filter and loads each pixel once for all
+/// of them.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - After: cluster_reduction.cu

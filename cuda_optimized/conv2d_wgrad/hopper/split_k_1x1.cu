@@ -1,6 +1,5 @@
 /// @file split_k_1x1.cu
-/// @brief conv2d_wgrad in half precision, for 1 x 1: split-K over all SMs, each pixel is loaded
-/// from DRAM once.
+/// @brief Split-K over all SMs for 1 x 1 filters: each pixel is loaded from DRAM once.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp

@@ -1,22 +1,23 @@
 /// @file mma.cu
-/// @brief conv2d_wgrad in half precision on tensor cores: ldmatrix transposes both operands.
+/// @brief Half-precision `mma.sync`: `ldmatrix.trans` transposes both operands on the way to
+/// registers.
 ///
 /// - Before: cp_async.cu
 /// - After: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** `mma.sync` takes 16 steps of the sum at a time, two in each register. Here the sum
-/// runs over pixels, and in NHWC the channels of a pixel lie side by side, in x and in dy. Both are
-/// staged as they are, by copies of 16 bytes whose zero-fill is the padding, and `ldmatrix.trans`
-/// transposes 8 x 8 numbers on their way into registers:
+/// **The idea.** `mma.sync` takes 16 steps of k at a time, two in each register. Here k runs over
+/// pixels, and in NHWC the channels of a pixel are contiguous, in x and in dy: both operands are
+/// MN-major. Both are staged in this order, by copies of 16 bytes whose zero-fill is the padding,
+/// and `ldmatrix.trans` transposes 8 x 8 elements while it loads them:
 ///
 ///     pixel 0  [ k0 k1 ... k7 ]                     lane 0: k0 of pixels 0 and 1
 ///     pixel 1  [ k0 k1 ... k7 ]  ldmatrix.trans ->  lane 1: k0 of pixels 2 and 3
 ///       ...                                         lane 4: k1 of pixels 0 and 1
 ///
 /// It reads 16 bytes of each of eight pixels at once. These pieces are permuted by exclusive or
-/// with the pixel's number, so that they lie in different banks. db is one more product: dy^T times
-/// a column of ones. As in the previous rung, blocks get even shares of all steps, and a second
+/// with the pixel's index, so that they are in different banks. db is one more mma: dy^T times a
+/// column of ones. As in the previous rung, blocks get even shares of all steps, and a second
 /// kernel adds the parts of each tile in a fixed order.
 ///
 /// **Expect.** For 64 pixels a block of 128 x 256 copies 48 KB and reads 128 KB of fragments: 1400
@@ -28,9 +29,9 @@
 /// @expect loads_per_output.x 46 * 46 * 64 / 8 / 36928 = 0.4584, of 48 taps an axis, 46 inside
 /// @expect excess.shared.load 0, of ldmatrix
 /// @expect launches 2
-/// **Costs.** 152 KB of shared memory a block. Channels or filters of a group that are no multiple
-/// of 8 are copied one by one, in tiles of 64 x 64. Not supported: other types, NCHW, compute
-/// capability below 8.0, 2^31 steps.
+/// **Costs.** 152 KB of shared memory per block. Channels or filters of a group that are no
+/// multiple of 8 are copied one by one, in tiles of 64 x 64. Not supported: other types, NCHW,
+/// compute capability below 8.0, 2^31 steps.
 /// **Try.** Leave out the exclusive or. How many wavefronts does a request take then?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/needs.hpp"

@@ -1,5 +1,6 @@
 /// @file mma_tf32.cu
-/// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are shared evenly.
+/// @brief TF32 tensor cores (`mma.sync`) in NHWC: implicit GEMM whose steps are shared evenly by
+/// the blocks.
 ///
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
@@ -10,24 +11,24 @@
 ///                 K/G                          R*S*C/G
 ///     pixel [ dy[pixel][k] ]^T   x   pixel [ x[p + r][q + s][c] ]   =   dw [K/G][R*S*C/G]
 ///
-/// ldmatrix cannot transpose floats. But which row of dw is row i of a fragment is free: lane l may
-/// as well hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and g, g + 8
-/// of the next. Then its values of a pixel lie side by side, and come in loads of 16 bytes:
+/// ldmatrix cannot transpose floats. But the assignment of rows of dw to rows of a fragment is
+/// free: lane l may hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and
+/// g, g + 8 of the next. Then its elements of a pixel are contiguous, and are loaded as 16 bytes:
 ///
 ///     pixel l % 4:  [ lane 0 | lane 4 | lane 8 | ...            ]   4 floats each, 32 rows of dw
 ///
-/// The steps of all tiles of dw are one long row, cut into about as many even shares as the GPU
-/// holds blocks, whether or not a tile ends there: no wave of blocks is cut short. A second kernel
-/// adds the parts of each tile in order: the same bits in every run on the same GPU.
+/// The steps of all tiles of dw, one tile after the other, are cut into about as many even shares
+/// as there are resident blocks, regardless of the ends of tiles: there is no partial wave. A
+/// second kernel adds the parts of each tile in order: the same bits in every run on the same GPU.
 ///
-/// **Expect.** A warp has 32 products, 8 loads and 32 roundings for 8 pixels. A product takes a
-/// quarter of an SM 6 cycles, so 322 TFLOP/s at most: B4 23 us, B9 184, B10 735; but B10's 7.4 GB
-/// from L2 take 1200 at 6 TB/s, and B5's 128 MB 31. B6, B7, B8 add 6 to 10 us for their parts.
+/// **Expect.** A warp has 32 mma, 8 loads and 32 roundings for 8 pixels. An mma takes a quarter of
+/// an SM 6 cycles, so 322 TFLOP/s at most: B4 23 us, B9 184 us, B10 735 us; but B10's 7.4 GB from
+/// L2 take 1200 us at 6 TB/s, and B5's 128 MB 31 us. B6, B7, B8 add 6 to 10 us for their parts.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect bytes_per_lane.dy.async 16
 /// @expect loads_per_output.dy 2 * 64 * 256 / 4 / 18496 = 0.443, two tiles, in vectors
 /// @expect launches 2
-/// **Costs.** 107 KB of shared memory a block. C/G or K/G not a multiple of 4: copies of 4 bytes.
+/// **Costs.** 107 KB of shared memory per block. C/G or K/G not a multiple of 4: copies of 4 bytes.
 /// Not supported: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
 /// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What becomes of the
 /// stall reason `wait`?
