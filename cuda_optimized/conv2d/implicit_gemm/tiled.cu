@@ -10,8 +10,8 @@
 /// a time, and an index is decoded once for 32 multiply-adds. The columns that im2col would write
 /// to memory exist one tile at a time:
 ///
-///     y tile 32 x 32 += weights [32][k..k+32] * x [k..k+32][32]     x: gathered, the windows of 32 pixels
-///     256 threads: four loads of each tile, and four accumulators of a column, 8 rows apart
+///     y tile 32 x 32 += weights [32][k..k+32] * x [k..k+32][32]     x: gathered, the windows of 32
+///     pixels 256 threads: four loads of each tile, and four accumulators of a column, 8 rows apart
 ///
 /// **Expect.** Decoding is most of the work: an element of x takes 140 instructions with four
 /// divisions, more than 4 for each of the 32 multiply-adds that use it. With the loads from shared

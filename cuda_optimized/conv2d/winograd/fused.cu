@@ -7,10 +7,10 @@
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
 /// **The idea.** The 16 GEMMs of a block of 64 filters x 32 tiles fit into one SM: 64 * 32 * 16
-/// accumulators are 64 registers of 512 threads. So a block transforms x before it is stored to
-/// shared memory, multiplies, and transforms its accumulators before it stores y. V and M are not
-/// written to memory (Lavin and Gray, 2016; Yan, Wang and Chu, "Optimizing batched Winograd
-/// convolution on GPUs", 2020; openCNN by Castro and others has the same block).
+/// accumulators are 64 registers of 512 threads. A block transforms x before it is stored to shared
+/// memory, multiplies, and transforms its accumulators. V and M are not written to memory (Lavin
+/// and Gray, 2016; Yan, Wang and Chu, "Optimizing batched Winograd convolution on GPUs", 2020;
+/// openCNN by Castro and others has the same block).
 ///
 ///     8 channels a step:   x -> registers -> B^T d B -> V [16][8][32]  |  16 warps, each
 ///                          U, transformed before ----> U [16][8][64]  |  a frequency

@@ -12,18 +12,18 @@
 ///     forward   y[p]  =  x[p - pad] * w0 + x[p - pad + 1] * w1 + x[p - pad + 2] * w2
 ///     backward  dx[h] = dy[h + pad - 2] * w2 + dy[h + pad - 1] * w1 + dy[h + pad] * w0
 ///
-/// So this is cuda_optimized/conv2d/depthwise/nchw.cu with x and y exchanged: planes are copied in
-/// and out as contiguous memory, and a thread computes 14 columns of a row. With stride 2, each tap
-/// meets only every other position. So dx falls into residue classes, each with a smaller filter of
-/// stride 1; a thread's columns are of both classes, at places that the compiler knows:
+/// So this is cuda_optimized/conv2d/depthwise/nchw.cu with x and y exchanged: planes are copied as
+/// contiguous memory, and a thread computes 14 columns of a row. With stride 2, each tap meets
+/// every other position: dx has residue classes, each with a smaller filter of stride 1. A thread's
+/// columns alternate between two classes, known at compile time:
 ///
 ///     position   0    1    2    3    4    5          even: taps 0 and 2 of two neighbouring dy
 ///     dy[0]     w0   w1   w2                         odd:  tap 1 of one
 ///     dy[1]               w0   w1   w2
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 25.7 MB moved once, 4.4 us from and to L2; im2col and
-/// col2im would move nine times as much. As in the forward pass, the instructions that find a place
-/// count for more than the bytes: twice the time of a copy.
+/// col2im would move nine times as much. As in the forward pass, address computation is the limit,
+/// not the bytes: twice the time of a copy.
 /// @expect on --n 1 --c 8 --h 14 --w 14 --k 8 --r 3 --s 3 --pad 1 --groups 8
 /// @expect loads_per_output.dy 49 / 196 = 0.25, each plane once, in vectors
 /// @expect bytes_per_lane.dy.async 16

@@ -30,10 +30,9 @@
 /// @expect bytes_per_lane.dx.store 4, two numbers
 /// @expect lanes.global.load 0, nor does a kernel copy weights
 /// **Costs.** Both channels and filters of a group in multiples of 8, otherwise the producer warp
-/// gathers: correct, and slow. Not supported: other types, nchw, filters of over 1024 taps, GPUs
-/// other than sm_90a.
-/// **Try.** Leave the axis of the groups out of the map. Which problems does that break, and why
-/// does zeroing dy alone after a group's last channel not help where a weight is infinite?
+/// gathers, slowly. Not supported: other types, nchw, over 1024 taps, GPUs other than sm_90a.
+/// **Try.** Remove the axis of groups. Which problems break, and why is it not enough to zero dy
+/// beyond a group's last channel if a weight is infinite?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

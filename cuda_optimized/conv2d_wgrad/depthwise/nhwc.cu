@@ -16,9 +16,8 @@
 ///     sums       r = 0:  s = 0, 1, 2        x  p     [ . . . . . . . . . ]   at a time
 ///                r = 1:  s = 0, 1, 2        x  p+1   [ . . . . . . . . . ]
 ///
-/// The segments of a channel tile are distributed over blocks, and in a block over its rows of
-/// threads. The rows' sums are added in shared memory, the blocks' in the workspace, in a fixed
-/// order.
+/// A channel tile's segments are distributed over blocks and their rows of threads. The rows' sums
+/// are added in shared memory, the blocks' in the workspace, in a fixed order.
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 896 segments for each of 4 tiles of channels; 34 vectors
 /// loaded for 63 x 4 products and 7 x 4 accumulators of db. 136 clocks of requests per segment are
@@ -29,11 +28,11 @@
 /// @expect sectors_per_request.dy.load 16
 /// @expect loads_per_output.dy 14 * 14 * 32 / 1280 = 4.9, each vector once
 /// @expect launches 2
-/// **Costs.** Workspace for the blocks' partial sums, and a second launch. 3 x 3 with stride 1 or 2
-/// and 5 x 5 with stride 1 are compiled, for a multiple of 4 channels and a filter per channel; all
-/// else uses one thread per sum. Not supported: NCHW, more than one input channel per group.
+/// **Costs.** Workspace for the blocks' partial sums, and a second launch. Compiled are 3 x 3 with
+/// stride 1 or 2 and 5 x 5 with stride 1, for a multiple of 4 channels, a filter per channel; else
+/// a thread per sum. Not supported: NCHW, several input channels per group.
 /// **Try.** A window that slides along the row needs 4 vectors per output where this rung loads 34
-/// for 7. How many registers do 9 vectors of the window take, beside 10 of accumulators?
+/// for 7. How many registers do 9 vectors of the window take?
 #include <algorithm>
 
 #include "core/conv2d_gradients.hpp"

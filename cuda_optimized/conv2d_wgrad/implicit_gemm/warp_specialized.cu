@@ -8,9 +8,8 @@
 ///
 /// **The idea.** The sums run over pixels, and in NHWC both operands are MN-major: x has the
 /// channels of a pixel contiguous, dy its filters. Earlier rungs transpose tiles while they store
-/// them to shared memory, 4 bytes at a time. In half precision `wgmma` has a transpose bit for each
-/// operand: boxes of 64 pixels are copied to shared memory unchanged, and the tensor cores read
-/// them transposed:
+/// them, 4 bytes at a time. In half precision `wgmma` has a transpose bit per operand: boxes of 64
+/// pixels are copied unchanged, and the tensor cores read them transposed:
 ///
 ///     x   64 pixels of a tap      c0 c1 ... c63      rows of the GEMM: channels of a tap
 ///         (im2col, as forward)    c0 c1 ... c63         dw^T [r s c][k]  =  x^T dy
@@ -29,8 +28,8 @@
 /// @expect bytes_per_lane.shared.async 64 * 64 * 2 = 8192, a box
 /// @expect lanes_per_request.dw.store 32, floats
 /// **Costs.** A workspace for the parts. Channels and filters of a group in multiples of 8,
-/// otherwise the producer warp gathers, which is slow. Not supported: other types, nchw, filters of
-/// over 1024 taps, GPUs other than sm_90a.
+/// otherwise the producer warp gathers, slowly. Not supported: other types, nchw, over 1024 taps,
+/// GPUs other than sm_90a.
 /// **Try.** For 64 filters, let channels be the columns, four pieces at a time, and filters the
 /// rows. What share of the last tile is empty for B4?
 #include "core/conv2d_gradients.hpp"

@@ -24,7 +24,7 @@
 /// @expect requests.shared.async 10 * (1 + 2) = 30, as before
 /// @expect bytes_per_lane.shared.store 4, as before
 /// @expect blocks 8, as before, for 10 tiles
-/// **Costs.** Where the kernel before does not permit an early launch, only the launch is hidden.
+/// **Costs.** Where the kernel before does not permit PDL, only the launch is hidden.
 /// Not supported: as before.
 /// **Try.** Let only the producer wait. Which arrays of which kernel could be overwritten too soon?
 #include "core/cuda/device_attribute.hpp"
