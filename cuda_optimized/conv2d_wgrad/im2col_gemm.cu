@@ -25,8 +25,8 @@
 /// **Costs.** Most of the GPU is idle unless K and C * R * S are large, because there is no
 /// split-K. Workspace for columns, as many images as fit kColumnBudget. Not supported: other
 /// layouts than NCHW, other types than float32, 2^31 and more rows or columns.
-/// **Try.** Write the columns of all images side by side, and compute one GEMM. How many launches
-/// are left, and how large is the workspace?
+/// **Try.** Write the columns of all images into one matrix, and compute one GEMM. How many
+/// launches are left, and how large is the workspace?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/implementation.hpp"

@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   auto* b_tiles = reinterpret_cast<float(*)[kBlockK][kTileN]>(a_tiles + kStages);
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   const int row = warp / kWarps * kWarpM + lane / kAcross * 4;  // its first ones
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   };
   const auto wait = [] {
     ptx::cp_async_wait_group<kStages - 2>();  // now this thread's copies have landed
-    __syncthreads();  // those of the others, too, and all have read the tiles of the step before
+    __syncthreads();  // those of the others, too, and all have read the tiles of the previous step
   };
 
   // A group of copies for every stage, also where there is nothing to copy: so that waiting for all

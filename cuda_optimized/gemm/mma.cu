@@ -56,11 +56,11 @@ template <class T, bool kAligned>
 __global__ void __launch_bounds__(kThreads, 2)
     gemm_mma(GemmProblem gemm, TileMapProblem map, const T* a, const T* b, RowsOfC<T> c) {
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   const std::int64_t m0 = std::int64_t{tile.m} * kTileM, n0 = std::int64_t{tile.n} * kTileN;
   auto* const stages = dynamic_shared<Stage<T>>();
 
-  // A thread copies eight numbers at a time: of the rows a_m, a_m + kRowsA ... of a's tile, and of
+  // A thread copies eight elements at a time: of the rows a_m, a_m + kRowsA ... of a's tile, and of
   // the rows b_k, b_k + kRowsB ... of b's.
   constexpr int kEightsA = kStep / 8, kRowsA = kThreads / kEightsA;
   constexpr int kEightsB = kTileN / 8, kRowsB = kThreads / kEightsB;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   };
 
   // In the layout of the fragments, a lane is `group` rows (of b: columns) and `place` pairs of
-  // numbers away from the first one.
+  // elements away from the first one.
   const int group = static_cast<int>(threadIdx.x % 32 / 4),
             place = static_cast<int>(threadIdx.x % 4);
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll 1
   for (int step = 0; step < map.k_steps; ++step) {
     ptx::cp_async_wait_group<kStages - 2>();
-    // Makes the copies of all threads visible to all; and separates the loads of the step before
+    // Makes the copies of all threads visible to all; and separates the loads of the previous step
     // from the copies that will overwrite its tiles.
     __syncthreads();
     copy(step + kStages - 1);

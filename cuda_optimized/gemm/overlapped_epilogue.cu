@@ -38,7 +38,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
-using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Low = LowShape<128, 7>;      ///< For small GEMMs: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 

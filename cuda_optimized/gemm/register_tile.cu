@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks)
   __shared__ float b_tile[kBlockK][kTileN];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int thread = static_cast<int>(threadIdx.x);
   const int tx = thread % kAcross, ty = thread / kAcross;

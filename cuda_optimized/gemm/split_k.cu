@@ -59,7 +59,7 @@ template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
     gemm_split_k(Product product, TileMapProblem map, float* parts, std::int64_t part_floats) {
   tile_map::Tile place;
-  if (!tile_map::tile_of_block(map, &place)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &place)) return;  // uniform for the block
   const int part = static_cast<int>(blockIdx.z);
   const int steps_of_part = ceil_div(map.k_steps, map.splits);
   const int begin = part * steps_of_part;
@@ -103,8 +103,8 @@ TileShape shape_of(const GemmProblem& gemm, std::int64_t enough) {
   return TileShape::small;
 }
 
-/// As many parts as make one block for each place on the machine. Their number decides the bits of
-/// the result, so it depends on nothing but the problem.
+/// As many parts as give one block for each resident block of the GPU. Their number decides the
+/// bits of the result, so it depends on only the problem.
 int splits_of(const GemmProblem& gemm) {
   const std::int64_t tiles = count_tiles(gemm, extents_of(shape_of(gemm, kEnoughTiles)));
   const int wanted = static_cast<int>(std::max<std::int64_t>(kMostBlocks / tiles, 1));

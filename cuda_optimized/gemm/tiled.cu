@@ -45,7 +45,7 @@ __global__ void __launch_bounds__(kThreads) gemm_tiled(Product product, TileMapP
   __shared__ float b_tile[kTile][kTile];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const std::int64_t m0 = std::int64_t{tile.m} * kTile, n0 = std::int64_t{tile.n} * kTile;

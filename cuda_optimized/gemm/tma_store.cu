@@ -37,9 +37,9 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 3, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 3, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 2, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
 /// kWgmmaThreads.

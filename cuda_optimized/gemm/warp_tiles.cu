@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   __shared__ __align__(16) float b_tile[kBlockK][kTileN];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);

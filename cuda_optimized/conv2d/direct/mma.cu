@@ -25,7 +25,7 @@
 /// us.
 /// @expect on --n 1 --c 3 --h 32 --w 64 --k 64 --r 3 --s 3 --pad 1 --stride 2 --dtype bf16
 /// @expect loads_per_output.shared 3 * 32 * (8 + 1 + 4) / (32 * 64) = 0.61, in 3 steps
-/// @expect bytes_per_lane.x.async 16, eight numbers
+/// @expect bytes_per_lane.x.async 16, eight elements
 /// @expect bytes_per_lane.y.store 8, four neighbours
 /// @expect sectors_per_request.y.store 2 * 4 = 8, two times 16 pixels of four filters
 /// @expect launches 1, nothing is prepared
@@ -196,12 +196,12 @@ int widest_copy(const Conv2dProblem& conv, std::uintptr_t address) {
   return 1;
 }
 
-/// Whether sums are stored as a lane has them, four side by side, if y begins at `address`.
+/// Whether sums are stored as a lane has them, four adjacent, if y begins at `address`.
 bool stores_directly(const Conv2dProblem& conv, std::uintptr_t address) {
   return conv.Q % 4 == 0 && address % 8 == 0;
 }
 
-/// What choose_half_tiling() finds, with the widest copies, or with single numbers where there is
+/// What choose_half_tiling() finds, with the widest copies, or with single elements where there is
 /// no room.
 HalfPatchTiling tiling_of(const Conv2dProblem& conv, std::uintptr_t x, std::uintptr_t y) {
   const auto tiling = choose_half_tiling(conv, widest_copy(conv, x), stores_directly(conv, y));

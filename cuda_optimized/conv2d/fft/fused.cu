@@ -48,7 +48,7 @@ namespace {
 constexpr int kMaxReach = 32;      ///< Half of the largest tile.
 constexpr int kMostChannels = 16;  ///< Of a group: with more, fft/3xtf32 computes GEMMs.
 
-/// The most teams of a block, and how many blocks an SM shall hold, for tiles of t x t.
+/// The most teams of a block, and how many blocks per SM shall hold, for tiles of t x t.
 constexpr int most_teams(int t) { return t == 64 ? 1 : t == 32 ? 3 : 8; }
 constexpr int resident(int t) { return t == 64 ? 2 : t == 32 ? 3 : 4; }
 

@@ -15,8 +15,8 @@
 ///     block 1   channels 256 ... 511   columns   0 ... 111  ->  shared memory of block 0
 ///
 /// `st.async` also counts the bytes at a barrier there. The accumulators have 28 KB of their own
-/// beside the stages, so a block waits for nothing but these bytes. Each result is a sum of two
-/// numbers, and addition is commutative.
+/// beside the stages, so a block waits for only these bytes. Each result is a sum of two elements,
+/// and addition is commutative.
 ///
 /// **Expect.** A block has 36 steps of 448 cycles, as B6 has in halo_tile.cu (13.5 us), and 28 KB
 /// from SM to SM take 2400 cycles at 12 bytes per cycle: B7 15.5 us.
@@ -145,7 +145,7 @@ __global__ void __launch_bounds__(kPairThreads, 1)
   // Of two blocks, the first one takes the first chunks.
   const int half = static_cast<int>(blockIdx.x % 2), chunks = work.windows.chunks();
   const int first = half == 0 ? 0 : chunks / 2, last = half == 0 ? chunks / 2 : chunks;
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const bool is_producer = __shfl_sync(~0u, thread / kSumThreads, 0) != 0;
   if (is_producer) {
     if (lane == 0 || Taps::kWholeWarp) stages.load(patches, taps, tile, filters, first, last);

@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   const auto filters_of = [&](unsigned item) {
     return filters_at(windows, item % work.wide.filter_tiles, kFullBlocks);
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   const auto filters_of = [&](unsigned item) {
     return filters_at(work.windows, item % work.filter_tiles, kBlocks);
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;

@@ -163,7 +163,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
           wgmma_half<kPixels, T>(accumulators, rows + k / 8, columns + k / 8);
         }
         ptx::wgmma_commit_group();
-        // All but this step's products are done: the stage before may be overwritten.
+        // Waits for the wgmma of the previous step: its stage may be overwritten.
         ptx::wgmma_wait_group<1>();
         if (at != first && lane == 0) ptx::mbarrier_arrive(&empty[(at - 1) % kStages]);
       }

@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   FilterStages stages(work, barriers);
   stages.prepare();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (threadIdx.x % 32 != 0 && !Taps::kWholeWarp) return;

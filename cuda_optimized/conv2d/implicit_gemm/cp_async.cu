@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
   const int thread = static_cast<int>(threadIdx.x);
   tile_map::Tile at;                                        // pixels down, channels across
-  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;  // the whole block, at once
+  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;  // uniform for the block
   const BlockPlace place{at.n * T::kBlockM, at.m * T::kBlockN,
                          static_cast<int>(blockIdx.x / walk.plane), 0};
   if constexpr (Gather<T>::kTable) {

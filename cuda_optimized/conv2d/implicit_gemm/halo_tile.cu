@@ -84,7 +84,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
 
   const int chunks = windows.chunks();
   Ring patch{plan.patches}, tap{plan.tap_slots};  // the position of this warp
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;

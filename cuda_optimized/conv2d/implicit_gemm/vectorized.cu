@@ -69,7 +69,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     conv2d_implicit_gemm_vectorized(Conv2dProblem conv, PixelDivisions divide,
                                     GatheredProduct product, const float* x, const float* packed,
                                     const TapEntry* table, const float* bias, float* y) {
-  __shared__ __align__(16) float w_tile[kTileK][T::kTileM];  // [k][m], rows as they lie in memory
+  __shared__ __align__(16) float w_tile[kTileK][T::kTileM];  // [k][m], rows in the order in memory
   __shared__ __align__(16) float x_tile[kTileK][T::kTileN];  // [k][j]
 
   const ProductSizes sizes(conv);

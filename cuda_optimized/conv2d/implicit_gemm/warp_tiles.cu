@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
                                     GatheredProduct product, const float* x, const float* packed,
                                     const TapEntry* table, StoreImages store) {
   __shared__ float4 tiles[kTileK * (T::kTileM + T::kTileN) / 4];  // store() exchanges sums here
-  float* const w_tile = &tiles[0].x;                  // [k][m], rows as they lie in memory
+  float* const w_tile = &tiles[0].x;                  // [k][m], rows in the order in memory
   float* const x_tile = w_tile + kTileK * T::kTileM;  // [k][j]
 
   const ProductSizes sizes(conv);

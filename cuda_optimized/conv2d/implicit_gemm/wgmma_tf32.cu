@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the wgmma of the previous step: its stage may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;

@@ -43,7 +43,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 using W = Winograd4;
-constexpr int kThreads = 128;  ///< Of a block of a transform: as many neighbouring numbers.
+constexpr int kThreads = 128;  ///< Of a block of a transform: as many adjacent elements.
 constexpr int kStages = 3;     ///< Of the product's tiles.
 
 using Wide = gemm::ThreadTile<128, 64, 16>;       ///< For many filters.

@@ -16,24 +16,23 @@
 ///                          U, transformed before ----> U [16][8][64]  |  a frequency
 ///     at the end           64 sums a thread -> shared memory, 16 filters at a time -> A^T m A -> y
 ///
-/// While a step is multiplied, the next step's U is copied and its x is in registers, untransformed
-/// until it is stored. Half a window's rows of V come from three rows of x, so that 512 threads
-/// share the 256 windows of a step.
+/// While a step is multiplied, the next step's U is copied and its x is in registers. Half a
+/// window's rows of V come from three rows of x, so that 512 threads share the 256 windows of a
+/// step.
 ///
 /// **Expect.** A thread loads 16 values for 64 multiply-adds, as in implicit_gemm/cp_async, of
 /// which an output needs 4 C / G instead of 9: at 70 % of the FMA peak, 72 us for B4 (32x64x56x56,
 /// 64 filters) and for B6, 577 us for B9. B7's images of 7 x 7 fill half of a block's 4 x 8 tiles:
-/// 130 us. B10 is limited by arithmetic, and 4 products are more than F(4x4)'s 2.25: 2300 us.
+/// 130 us. B10 is limited by arithmetic, 4 products instead of F(4x4)'s 2.25: 2300 us.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace 16 * 16 * 64 / 4 * 2 / 16384 = 0.5, U in fours, for 2 blocks
 /// @expect launches 2, U and the rest
 /// @expect lanes_per_output.workspace.store 16 * 16 * 64 / 16384 = 1, U alone
 /// @expect bytes_per_lane.workspace.async 16
 /// **Costs.** One block per SM: its 16 warps meet at a barrier every 8 channels. Blocks have 8 x 16
-/// outputs of one image, and 64 filters. Rounding errors and what is not supported: as
-/// winograd_2x2.
-/// **Try.** Use 256 threads, each with the accumulators of two frequencies. What can a scheduler
-/// issue while a warp waits?
+/// outputs of one image, and 64 filters. All else as winograd_2x2.
+/// **Try.** Use 256 threads, each with two frequencies. What can a scheduler issue while a warp
+/// waits?
 #include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
@@ -191,8 +190,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int stage = step % 2;
     windows.store(v_tiles + stage * kFloatsV);
     ptx::cp_async_wait_group<0>();  // this step's copies by this thread have landed
-    // Separates this step's stores and copies from the loads below, and the loads of the step
-    // before from what now goes to its stage.
+    // Separates this step's stores and copies from the loads below, and the loads of the previous
+    // step from what now goes to its stage.
     __syncthreads();
     if (step + 1 < plan.steps) {
       copy_u(1 - stage);

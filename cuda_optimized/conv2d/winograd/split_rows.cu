@@ -57,7 +57,7 @@ constexpr int kChannels = 6;  ///< Whose weights are transformed together.
 /// A block's outputs, and how their inputs lie in shared memory, in the order of load_tile().
 struct Tile {
   static constexpr int kWarps = 4, kThreads = 32 * kWarps;  ///< Of a block.
-  static constexpr int kLanesX = 16;  ///< Threads of a warp side by side; the others lie below.
+  static constexpr int kLanesX = 16;  ///< Threads of a warp along a row; the others are below.
   static constexpr int kColumns = kM * kLanesX,                    ///< Outputs of a block: columns,
       kWarpRows = kDown * (32 / kLanesX),                          ///< rows of a warp,
       kRows = kWarps * kWarpRows;                                  ///< and in all.

@@ -29,10 +29,9 @@
 /// @expect bytes_per_lane.dy.async 16
 /// @expect lanes_per_output.dx.store 49 / 196 = 0.25
 /// **Costs.** Strides above 2, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap
-/// and element. Not supported: more than one input channel a group, more than 8 filters a channel,
-/// and rows too long for shared memory to hold one of dx and those of dy that read it.
+/// and element. Not supported: several input channels per group, more than 8 filters per channel,
+/// rows too long for shared memory.
 /// **Try.** Stride 3: how many residues are there, and which taps of a 5 x 5 filter does each have?
-/// What in add_segment() stands in the way?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

@@ -116,7 +116,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const auto filters_of = [&](unsigned item) {
     return conv2d::filters_at(work.windows, item % work.filter_tiles);
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (const int warp = thread / 32 - gemm::kConsumerThreads / 32; warp > 0) {

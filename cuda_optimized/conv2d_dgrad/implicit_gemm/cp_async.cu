@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   place.group = take(classes.of[0].groups);
   const int index = static_cast<int>(block);
   const conv2d::GatheredProduct& product = classes.of[index];
-  if (place.n >= product.n_tiles * T::kBlockN) return;  // the whole block, at once
+  if (place.n >= product.n_tiles * T::kBlockN) return;  // uniform for the block
   for (int i = 0; i < index; ++i) packed += classes.of[i].packed_floats();
 
   const T tile(threadIdx.x);

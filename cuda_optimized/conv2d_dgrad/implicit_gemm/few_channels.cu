@@ -41,7 +41,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
 /// 12 rows x 384 pixels, 8 products a step, 12 x 4 accumulators per thread, all threads of a warp
-/// along the pixels, 4 stages, 4 blocks an SM.
+/// along the pixels, 4 stages, 4 blocks per SM.
 using Tile = conv2d::PipelineTile<conv2d::PipelineShape{.block_m = 12,
                                                         .block_n = 384,
                                                         .block_k = 8,

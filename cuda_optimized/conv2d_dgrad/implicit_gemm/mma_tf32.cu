@@ -101,8 +101,8 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     };
     const auto wait_for_next = [] {
       ptx::cp_async_wait_group<S.stages - 2>();  // this thread's copies of the next stage are there
-      // Makes the copies of all threads visible to all; and separates the loads of the stage before
-      // from the copies that will overwrite its tiles.
+      // Makes the copies of all threads visible to all; and separates the loads of the previous
+      // stage from the copies that will overwrite its tiles.
       __syncthreads();
     };
     typename Sums::Factors factors[2];

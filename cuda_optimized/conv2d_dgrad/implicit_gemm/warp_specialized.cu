@@ -27,7 +27,7 @@
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * 9 * 2 = 36, two tiles, 9 steps, two boxes
 /// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, twice the channels
-/// @expect bytes_per_lane.dx.store 4, two numbers
+/// @expect bytes_per_lane.dx.store 4, two elements
 /// @expect lanes.global.load 0, nor does a kernel copy weights
 /// **Costs.** Both channels and filters of a group in multiples of 8, otherwise the producer warp
 /// gathers, slowly. Not supported: other types, nchw, over 1024 taps, GPUs other than sm_90a.

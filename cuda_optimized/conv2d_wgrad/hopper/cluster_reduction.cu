@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     stage = 0;
     phase ^= 1;
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == kTapAxis) {
     ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     }
     return;
   }
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;

@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     phase ^= 1;
   };
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == kTapAxis) {
     ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     }
     return;
   }
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   const std::uint32_t two_ones = 0x10001u * rounded_to<T>(1.0f).bits;
   for (int i = thread; i < kOnesBytes / 4; i += kTapConsumers)

@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     phase ^= 1;
   };
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == consumers) {
     // The producer. It runs ahead of the consumers by as many stages as there are.
@@ -117,7 +117,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     }
     return;
   }
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   // A warpgroup without pieces of its own multiplies the first ones; its accumulators are not
   // stored.
@@ -155,7 +155,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     }
     if (++turn == shape.across) turn = 0;
     ptx::wgmma_commit_group();
-    // All but this step's products are done: the stage before may be overwritten.
+    // Waits for the wgmma of the previous step: its stage may be overwritten.
     ptx::wgmma_wait_group<1>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
     last_stage = stage;

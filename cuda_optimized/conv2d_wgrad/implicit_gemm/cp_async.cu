@@ -188,7 +188,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
     for (int step = 0; step < steps; ++step) {
       ptx::cp_async_wait_group<kStages - 2>();
       // Three separations: between this thread's copies and the other threads' reads of this step's
-      // tiles; between the reads of the step before and the copies below, into the same tiles;
+      // tiles; between the reads of the previous step and the copies below, into the same tiles;
       // between the writes of the pixels that are copied below, and their reads.
       __syncthreads();
       copy_tiles(step + kStages - 1);
@@ -236,7 +236,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 /// A kernel and its tile.
 struct Choice {
   TileShape shape;
-  double teraflops;  ///< What it reaches on an H200 where nothing but the products counts.
+  double teraflops;  ///< What it reaches on an H200 where only the products counts.
   std::size_t shared_bytes;
   void (*kernel)(SplitProduct, EvenShares, const float*, const float*, Sums);
 };

@@ -51,7 +51,7 @@ template <MmaShape S, class T>
 struct HalfFactors {
   std::uint32_t a[S.warp_m / 16][4], b[S.warp_n / 8][2];
 
-  /// The fragment of filters m to m + 15. `tile` has the filters of a pixel side by side.
+  /// The fragment of filters m to m + 15. `tile` has the filters of a pixel contiguous.
   __device__ static void load_rows(const T* tile, int m, int pixel, std::uint32_t (&rows)[4]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     ptx::ldmatrix_x4_trans(

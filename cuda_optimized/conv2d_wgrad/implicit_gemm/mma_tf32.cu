@@ -156,9 +156,9 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       ptx::cp_async_wait_group<kMmaStages - 2>();
-      // Makes everybody's copies of this step visible to all; separates the loads of the step
-      // before from the copies that now overwrite its tiles, and pixels that were found in the
-      // step before from their use.
+      // Makes everybody's copies of this step visible to all; separates the loads of the previous
+      // step from the copies that now overwrite its tiles, and pixels that were found in the
+      // previous step from their use.
       __syncthreads();
       const float* const a_tile = tiles + now + warp_m;
       const float* const b_tile = tiles + now + (S.floats_a() + warp_n);
@@ -174,8 +174,8 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
         factors[quarter % 2].multiply(sums);
       }
       ptx::cp_async_commit_group();
-      // The copies of the step before were the last to use the pixels that these replace; those of
-      // the next step are the first to use these.
+      // The copies of the previous step were the last to use the pixels that these replace; those
+      // of the next step are the first to use these.
       if (step % kAhead == kAhead - kMmaStages) decode(step / kAhead + 1);
       if (tile.n == 0) {
         constexpr int kRows = kMmaStep / S.bias_shares();

@@ -192,7 +192,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 /// A kernel and its tile.
 struct Choice {
   TileShape shape;
-  double teraflops;  ///< What it reaches on an H200 where nothing but the products counts.
+  double teraflops;  ///< What it reaches on an H200 where only the products counts.
   void (*kernel)(SplitProduct, const float*, const float*, Sums);
 };
 

@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
                                                     b_at + k * kHalfColumns / 8);
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the wgmma of the previous step: its stage may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
@@ -172,8 +172,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(half_part_floats(conv) + sum_pixels_floats(conv)) * sizeof(float);
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source>
 void launch_product(const Source& source, const WgmmaWork& work, const WeightSums<Shape>& result) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;

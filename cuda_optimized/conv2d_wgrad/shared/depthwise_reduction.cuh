@@ -1,6 +1,6 @@
 /// @file depthwise_reduction.cuh
-/// @brief How a filter's sums come together, always in one order: over the lanes of a warp, and
-/// over the blocks that share a filter.
+/// @brief The reduction of a filter's sums in a fixed order: over the lanes of a warp, and over the
+/// blocks that share a filter.
 #pragma once
 
 #include "core/cuda/grid_stride.hpp"

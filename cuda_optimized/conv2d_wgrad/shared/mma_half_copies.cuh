@@ -239,7 +239,7 @@ struct SmallHalves {
 template <class Shape>
 struct HalfBlock {
   static constexpr MmaShape S = Shape::kShape;                    ///< see there
-  static constexpr int kWarpsN = S.N / S.warp_n;                  ///< Warps side by side.
+  static constexpr int kWarpsN = S.N / S.warp_n;                  ///< Warps along n.
   static constexpr int kThreads = S.M / S.warp_m * kWarpsN * 32;  ///< Of the block.
   static constexpr int kAhead = kThreads / S.step;                ///< Steps decoded at once.
   static constexpr int kNumbersA = S.M * S.step;                  ///< Of a stage's tile of dy.

@@ -1,6 +1,6 @@
 /// @file mma_operands.cuh
 /// @brief What a lane holds of the weight gradient's operands and accumulators: runs of
-/// neighbouring filters and columns, as 16-byte loads and stores bring them;
+/// neighbouring filters and columns, in the order of 16-byte loads and stores;
 /// implicit_gemm/mma_tf32.cu explains it.
 #pragma once
 

@@ -49,7 +49,7 @@ struct Pieces {
 };
 
 /// @cond Doxygen looks for gemm among the classes.
-using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Few filters; two blocks an SM.
+using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Few filters; two blocks per SM.
 using Medium = gemm::WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
 using Large = gemm::WgmmaShape<128, 256, 4, 1>;   ///< The fewest bytes for each product.
 /// @endcond

@@ -1,5 +1,5 @@
 /// @file share_parts.cuh
-/// @brief Where hopper/split_k_1x1.cu leaves its sums, and its second kernel, which
+/// @brief The layout of the partial sums of hopper/split_k_1x1.cu, and its second kernel, which
 /// adds up the parts of dw and db in one order.
 ///
 /// Parts lie as registers hold them: four accumulators of a thread, those of its neighbours, the

@@ -127,7 +127,7 @@ struct Plan {
 
 /// As many parts as take the least time: with few, SMs are idle in the last wave of blocks (or in
 /// the only one); with many, the parts' traffic and the blocks' beginnings cost more than that.
-/// @param teraflops what the kernel reaches on an H200 where nothing but the products counts
+/// @param teraflops what the kernel reaches on an H200 where only the products counts
 /// @param step pixels that a block multiplies at a time
 inline Plan plan_for(const Conv2dProblem& conv, const TileShape& shape, double teraflops, int step,
                      int most_splits) {

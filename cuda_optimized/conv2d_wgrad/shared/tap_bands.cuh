@@ -308,8 +308,8 @@ __device__ inline std::uint64_t further(std::uint64_t descriptor, int units) {
   return (descriptor >> 32 << 32) | low;
 }
 
-/// Waits until all products but the last ones of a band of `products` are done: the stage before it
-/// may be overwritten.
+/// Waits until all products but the last ones of a band of `products` are done: the previous stage
+/// it may be overwritten.
 __device__ inline void wait_for_band_before(int products) {
   constexpr int kInFlight = 3;  // products that a warpgroup leaves to the tensor cores meanwhile
   if (products >= kInFlight) {

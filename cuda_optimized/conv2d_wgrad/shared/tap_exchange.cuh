@@ -131,7 +131,7 @@ __device__ void add_and_store(const ClusterPlace& place, const float4* parts, co
 struct BiasSums {
   float sums[8] = {};  ///< of neighbours
 
-  /// Adds eight numbers.
+  /// Adds eight elements.
   template <class T>
   __device__ void add(const uint4& eight) {
     const std::uint32_t words[] = {eight.x, eight.y, eight.z, eight.w};

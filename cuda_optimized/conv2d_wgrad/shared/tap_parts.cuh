@@ -1,5 +1,5 @@
 /// @file tap_parts.cuh
-/// @brief Where hopper/halo_tile.cu leaves its sums, and its second kernel, which adds
+/// @brief The layout of the partial sums of hopper/halo_tile.cu, and its second kernel, which adds
 /// up the parts of dw and db in one order.
 #pragma once
 

@@ -1,5 +1,5 @@
 /// @file winograd_gradient.cuh
-/// @brief The transforms of F(3, 4) along a line of numbers, and the products between them;
+/// @brief The transforms of F(3, 4) along a line of elements, and the products between them;
 /// winograd/3xtf32.cu explains them.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Gradient4 {
   static constexpr int kTile = 4, kN = 6;  ///< numbers of dy along an axis, products
   static constexpr int kScale = 3;         ///< how much larger than the weights the results are
 
-  /// 3 G g of the first four numbers, in place.
+  /// 3 G g of the first four elements, in place.
   __device__ static void times_g(float (&g)[kN]) {
     const float even1 = g[0] + g[2], odd1 = g[1] + g[3];
     const float even2 = g[0] + 4 * g[2], odd2 = 2 * g[1] + 8 * g[3];

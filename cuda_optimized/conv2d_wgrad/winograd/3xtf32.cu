@@ -53,7 +53,7 @@ constexpr int kBlockChannels = 8;  ///< Of a block that transforms sums.
 __global__ void __launch_bounds__(kFilters* kBlockTiles)
     conv2d_wgrad_winograd_3xtf32_dy(Conv2dProblem conv, GradientProduct product, const float* dy,
                                     float* u, float* bias) {
-  constexpr int kColumns = W::kTile * kBlockTiles;  // that lie side by side, of a row of all tiles
+  constexpr int kColumns = W::kTile * kBlockTiles;  // that are adjacent, of a row of all tiles
   // The tiles [filter][row][column]; one more number a filter, so that no bank is met twice.
   __shared__ float raw[kFilters][W::kTile * kColumns + 1];
   __shared__ float sums[kBlockTiles][kFilters];

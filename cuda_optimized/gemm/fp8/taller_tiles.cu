@@ -42,11 +42,11 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 8, 1>;   ///< For small products: tiles for more of the SMs.
+using Narrow = WgmmaShape<128, 64, 8, 1>;   ///< For small GEMMs: tiles for more of the SMs.
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
 using Large = WgmmaShape<256, 128, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
 
-/// Grid: <= places.count; block kBlockThreads. @param scale of the sums
+/// Grid: <= places.count; block kBlockThreads. @param scale of the accumulators
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     gemm_fp8_taller_tiles(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
@@ -67,7 +67,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -93,9 +93,9 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   constexpr int kRows = Shape::M / kConsumers;  // of a consumer
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
@@ -143,7 +143,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   }
 }
 
-/// The work of a product with this shape, walked down 1024 columns.
+/// The tiles of a GEMM with this shape, walked down 1024 columns.
 template <class Shape>
 WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
@@ -151,8 +151,7 @@ WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   return work;
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);
@@ -163,8 +162,7 @@ Declined supports(const GemmProblem& gemm) {
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
   with_shape(gemm, [&]<class Shape>(Shape) {
     const TiledSource<Shape> source = tiled_bytes<Shape>(gemm, arrays, context);

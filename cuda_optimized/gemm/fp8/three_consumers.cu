@@ -43,7 +43,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-/// Bytes of a box in which sums leave, [64][32].
+/// Bytes of a staging buffer of accumulators, [64][32].
 constexpr int kFloatBoxBytes = 64 * kTensorMapRow * 4;
 
 /// A tile for three consumers of 64 rows each, and the stages beside it.
@@ -53,10 +53,11 @@ struct ThreeShape {
       M = 64 * kWarpgroups, N = kN,                                  // rows and columns of a tile
       kStages = kStages_, kBlocks = 1,                               // of the ring; on an SM
       kBytesA = M * kBytesStep, kStageBytes = (M + N) * kBytesStep;  // of a stage's a, and of both
-  static constexpr std::size_t kSharedBytes =                        // two boxes for each consumer
+  static constexpr std::size_t kSharedBytes =                        // two staging buffers for each
+                                                                     // consumer
       kStages * kStageBytes + kWarpgroups * 2 * kFloatBoxBytes + kAtom;
 };
-using Narrow = ThreeShape<64, 5>;  ///< For small products: tiles for more of the SMs.
+using Narrow = ThreeShape<64, 5>;  ///< For small GEMMs: tiles for more of the SMs.
 using Large = ThreeShape<128, 4>;  ///< Loads 4/5 of Narrow's bytes.
 
 /// Of a block: the consumers, and a warpgroup of which one thread loads.
@@ -80,7 +81,7 @@ struct FloatBoxes {
     for (int piece = 0; piece < Shape::N / kTensorMapRow; ++piece) {
       char* const draft = staging + (2 * consumer + box) * kFloatBoxBytes;
       if (thread == 0) ptx::cp_async_bulk_wait_group_read<1>();
-      // TMA has read what the box held: all may overwrite it.
+      // TMA has read the staging buffer: all threads may overwrite it.
       ptx::named_barrier_sync(1 + consumer, 128);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -89,7 +90,8 @@ struct FloatBoxes {
         store_two(to + swizzled(row, column), sums[first], sums[first + 1]);
         store_two(to + swizzled(row + 8, column), sums[first + 2], sums[first + 3]);
       }
-      ptx::fence_proxy_async();                    // ordinary stores, which TMA will read
+      ptx::fence_proxy_async();                    // orders ordinary stores (generic proxy) before
+                                                   // TMA's reads (async proxy)
       ptx::named_barrier_sync(1 + consumer, 128);  // separates all stores from the copy
       if (thread == 0) {
         const int m = static_cast<int>(item.m) * Shape::M + consumer * 64;
@@ -120,7 +122,7 @@ struct PlainFloats {
 };
 
 /// Result: FloatBoxes or PlainFloats. Grid: <= places.count; block kThreads. @param scale of the
-/// sums
+/// accumulators
 template <class Shape, class Result>
 __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
     gemm_fp8_three_consumers(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
@@ -142,7 +144,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kMultiplyThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -153,7 +155,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -168,9 +170,9 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
     return;
   }
 
-  ptx::setmaxnreg_inc<kToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -209,7 +211,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
   result.finish();
 }
 
-/// The work of a product with this shape, walked down 1024 columns.
+/// The tiles of a GEMM with this shape, walked down 1024 columns.
 template <class Shape>
 WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
@@ -217,8 +219,7 @@ WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   return work;
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class Result>
 void launch_wgmma(const GemmProblem& gemm, const TiledSource<Shape>& source, const Result& result) {
   const WgmmaWork work = work_of_bytes<Shape>(gemm);
@@ -229,8 +230,7 @@ void launch_wgmma(const GemmProblem& gemm, const TiledSource<Shape>& source, con
       source, work, places, gemm.scale(), result);
 }
 
-/// Calls body(Shape) for the larger shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the larger shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Narrow>(gemm, body);

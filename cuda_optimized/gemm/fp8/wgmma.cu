@@ -26,7 +26,7 @@
 /// @expect on --m 128 --n 128 --k 256 --dtype fp8
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (128 + 64) * 128 / 2 = 12288
-/// @expect loads_per_output.b 256 * 128 / 16 / (128 * 128) = 0.125, 16 numbers at a time, once
+/// @expect loads_per_output.b 256 * 128 / 16 / (128 * 128) = 0.125, 16 elements at a time, once
 /// @expect bytes_per_lane.c.store 8, two floats: FP8 results would be too coarse
 /// **Costs.** 99 to 198 KB of shared memory per block; a workspace as large as a and b. Twice as
 /// many accumulators as in half precision: tiles are half as wide. A misaligned a is copied, too.
@@ -45,10 +45,10 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Wider ones would have more sums than registers.
 
-/// Grid: <= places.count; block kWgmmaThreads. @param scale of the sums
+/// Grid: <= places.count; block kWgmmaThreads. @param scale of the accumulators
 template <class Shape>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     gemm_fp8_wgmma(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -131,7 +131,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// The work of a product with this shape, walked down 2048 columns.
+/// The tiles of a GEMM with this shape, walked down 2048 columns.
 template <class Shape>
 WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
@@ -139,8 +139,7 @@ WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   return work;
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Medium, Narrow>(gemm, body);
@@ -151,8 +150,7 @@ Declined supports(const GemmProblem& gemm) {
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
   with_shape(gemm, [&]<class Shape>(Shape) {
     const TiledSource<Shape> source = tiled_bytes<Shape>(gemm, arrays, context);

@@ -75,7 +75,7 @@ template <int kN, int kStages>
 struct WholeTile : WgmmaShape<128, kN, kStages, 1> {
   static constexpr int kRowTiles = 2;  ///< wgmma tiles of a consumer
 };
-using Narrow = WholeTile<64, 8>;   ///< For small products: tiles for more of the SMs.
+using Narrow = WholeTile<64, 8>;   ///< For small GEMMs: tiles for more of the SMs.
 using Medium = WholeTile<128, 6>;  ///< As many sums as a thread can have.
 
 /// Source: SharedHalves or LoneHalves, and Result accordingly. Grid: <= places.count clusters;
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -207,8 +207,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   ptx::barrier_cluster_wait();
 }
 
-/// As many clusters as run at the same time, if there is so much work: each takes one item after
-/// the other, a tile for each of its blocks.
+/// Launches as many clusters as are resident at the same time, but no more than there are items, of
+/// a tile for each block.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {
@@ -221,8 +221,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
                      source, work, places, epilogue, result);
 }
 
-/// Calls body(Shape) for the larger shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the larger shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Medium, Narrow>(gemm, body);

@@ -40,7 +40,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
-using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Low = LowShape<128, 7>;      ///< For small GEMMs: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -145,8 +145,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   result.finish();
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {
@@ -158,8 +157,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
          source, work, places, epilogue, result);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   if (gemm.N <= Narrow::N) return with_shape_of<Large, Medium, Narrow>(gemm, body);

@@ -48,9 +48,9 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
-using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Low = LowShape<128, 7>;      ///< For small GEMMs: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
-using Wide = TallShape<192, 4>;    ///< Where its last phase is fuller.
+using Wide = TallShape<192, 4>;    ///< Where its last wave is fuller.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: rounds.blocks, launched
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -182,7 +182,8 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
       constexpr int kPiece = decltype(piece)::value;
       if (cut && kPiece % rounds.parts != item.split) sent.template send<kPiece>(sums[0]);
     });
-    meet_all_blocks();  // separates what is sent from what is read
+    meet_all_blocks();  // separates the stores to the workspace from the loads of other blocks'
+                        // parts
     const int first_block = static_cast<int>(blockIdx.x) - item.split * rounds.cut();  // of a tile
     for_each_piece<kPieces>([&](auto piece) {
       constexpr int kPiece = decltype(piece)::value;
@@ -212,7 +213,7 @@ auto with_plan(const GemmProblem& gemm, const Body& body) {
   return body(Low{}, low.rounds);
 }
 
-/// As many blocks as run at the same time, if there is so much work.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaRounds& rounds, const SentSums<Shape>& sent,
                   const Epilogue<PieceOf<Shape>>& epilogue, const Result& result) {

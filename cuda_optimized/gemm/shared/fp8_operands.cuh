@@ -1,6 +1,6 @@
 /// @file fp8_operands.cuh
-/// @brief FP8 operands of `wgmma`: copies of a and b in the workspace whose k runs along memory,
-/// their tensor maps, and the stores of accumulators to c.
+/// @brief FP8 operands of `wgmma`: K-major copies of a and b in the workspace, their tensor maps,
+/// and the stores of accumulators to c.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct RepackBytes {
   std::int64_t from_line, from_k;  ///< From a line to the next, and from a number of it.
   std::int64_t pitch;              ///< From a row of the copy to the next: a multiple of 16, >= K.
 
-  /// Whether lines are columns, and those of so many words lie side by side at every k, to be read
-  /// at once. (Of rows, from_k is 1.)
+  /// Whether lines are columns, and those of so many words are adjacent at every k, to be read at
+  /// once. (Of rows, from_k is 1.)
   bool columns_lie_in(int words, const Float8* source) const {
     return from_k % (4 * words) == 0 &&
            reinterpret_cast<std::uintptr_t>(source) % (4 * static_cast<unsigned>(words)) == 0;
@@ -39,7 +39,7 @@ inline constexpr int kBytesRows = 8;                      ///< rows of threads
 
 /// target [lines][pitch] = source, with zeros after each line. Block (kBytesLines, kBytesRows). A
 /// tile goes through shared memory: it is read along the lines' neighbours, as a row-major b lies,
-/// and written along k, 16 numbers at a time. @tparam kWords 1 or 4, of four lines each, that a
+/// and written along k, 16 elements at a time. @tparam kWords 1 or 4, of four lines each, that a
 /// thread reads at once @param squares columns_lie_in(kWords), always so with 4; else numbers are
 /// read one by one
 template <int kWords>
@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(kBytesLines* kBytesRows)
     const std::int64_t line0 = index / tiles_k * kLines;
     const std::int64_t k0 = index % tiles_k * (4 * kBytesWords);
     if (squares) {
-      // Squares of 4 x 4 numbers: four words across the lines become four along k. A warp reads all
-      // lines at 16 k, and its stores meet all banks.
+      // Squares of 4 x 4 elements: four words across the lines become four along k. A warp reads
+      // all lines at 16 k, and its stores meet all banks.
       const int line = tx % 8 * 4 * kWords, word = ty * 4 + tx / 8;
       const std::int64_t k = k0 + 4 * word;
       const std::int64_t left = line0 + line < repack.lines ? repack.K - k : 0;  // of k

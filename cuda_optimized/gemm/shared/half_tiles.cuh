@@ -1,6 +1,6 @@
 /// @file half_tiles.cuh
 /// @brief Half precision (fp16, bf16): instructions, tiles in shared memory and how they are
-/// filled, and the way from accumulators to c.
+/// filled, and the stores of accumulators to c.
 ///
 /// - The types' `mma.sync` and `wgmma`, and rounding.
 /// - Tiles: the 128-byte swizzle, pieces of 16 bytes by `cp.async`, boxes by TMA (TiledHalves), and

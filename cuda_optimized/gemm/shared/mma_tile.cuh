@@ -1,6 +1,6 @@
 /// @file mma_tile.cuh
-/// @brief What a warp does with two tiles in shared memory and the tensor cores, as a building
-/// block of other rungs; cuda_optimized/gemm/tf32/mma.cu explains it.
+/// @brief A warp's GEMM of two tiles in shared memory on tensor cores, a building block of other
+/// rungs; cuda_optimized/gemm/tf32/mma.cu explains it.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -147,8 +147,8 @@ struct MmaSums {
   /// After each stage: there is nothing to do.
   __device__ void end_step() {}
 
-  /// Calls store(row, column, first, second) for each pair of accumulators side by side; row and
-  /// column count from the warp's tile, column is even.
+  /// Calls store(row, column, first, second) for each pair of adjacent accumulators; row and column
+  /// count from the warp's tile, column is even.
   template <class Store>
   __device__ void for_each_pair(const Store& store) const {
     const int lane = lane_of_warp();
@@ -202,9 +202,9 @@ struct MmaStages {
   }
 
   /// The same, with less waiting for the tensor cores: the first fragments of a stage are loaded
-  /// before the last ones of the stage before are multiplied, and copies are started while products
-  /// are in flight. It pays where ldmatrix loads both operands; loads of single floats take too
-  /// many registers and issue slots for it.
+  /// before the last ones of the previous stage are multiplied, and copies are started while
+  /// products are in flight. It pays where ldmatrix loads both operands; loads of single floats
+  /// take too many registers and issue slots for it.
   template <class Sums, class Ask>
   __device__ static void multiply_ahead(int steps, float* tiles, int a0, int b0, const Ask& ask,
                                         Sums* sums) {
@@ -261,7 +261,7 @@ struct MmaStages {
   /// All but the last kStages - 2 stages asked for are there, for all threads.
   __device__ static void wait_for_next() {
     ptx::cp_async_wait_group<kStages - 2>();
-    // Makes the copies of all threads visible to all; and separates the loads of the step before
+    // Makes the copies of all threads visible to all; and separates the loads of the previous step
     // from the copies that will overwrite its tiles.
     __syncthreads();
   }

@@ -176,7 +176,8 @@ struct BoxedRows {
         const int row = i / 4 * 8 + thread % 4 * 2 + i % 2;
         draft[swizzled(row, column_of(thread, i / 2 % 2))] = sums[piece * kDraftRows / 2 + i];
       }
-      ptx::fence_proxy_async();               // ordinary stores, which TMA will read
+      ptx::fence_proxy_async();               // orders ordinary stores (generic proxy) before TMA's
+                                              // reads (async proxy)
       ptx::named_barrier_sync(1 + pair, 64);  // separates all stores from the copy
       if (thread % 64 == 0) {
         ptx::tma_store<2>(&c, draft,

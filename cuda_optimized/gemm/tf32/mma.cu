@@ -91,7 +91,7 @@ template <class S, int kBytes>
 __global__ void __launch_bounds__(S::kThreads, 2)
     gemm_tf32_mma(GemmProblem gemm, TileMapProblem map, const float* a, const float* b, float* c) {
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   const std::int64_t m0 = std::int64_t{tile.m} * S::M, n0 = std::int64_t{tile.n} * S::N;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;

@@ -41,7 +41,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Short = SwappedShape<64, 8>;    ///< For small products: tiles for more of the SMs.
+using Short = SwappedShape<64, 8>;    ///< For small GEMMs: tiles for more of the SMs.
 using Square = SwappedShape<128, 6>;  ///< Likewise.
 using Tall = SwappedShape<256, 4>;    ///< Loads 3/4 of Square's bytes.
 
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kThreads, 1)
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         source.load(cursor, stages + stage * Shape::kStageBytes, &full[stage]);
         source.advance(cursor);
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   float* const drafts = reinterpret_cast<float*>(stages + Shape::kStages * Shape::kStageBytes);
   int box = 0;
@@ -122,8 +122,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       const float* const b = reinterpret_cast<const float*>(stages + begin + Shape::kBytesA);
 #pragma unroll
       for (int k = 0; k < kWgmmaStep; k += 8) {
-        // All but three products are done: the one that had these registers in the last step, and
-        // behind the fourth time, all of that step's: its stage may be overwritten.
+        // All but three wgmma are complete: the one that used these registers in the last step is,
+        // so they may be loaded; after the fourth wait, all of that step's are, so its stage may be
+        // overwritten.
         ptx::wgmma_wait_group<3>();
         if (k == kWgmmaStep - 8 && last_stage >= 0 && arrives) {
           ptx::mbarrier_arrive(&empty[last_stage]);
@@ -147,7 +148,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   result.finish();
 }
 
-/// One block an SM, if there is so much work: each takes one item after the other.
+/// Launches one block per SM, but no more blocks than there are items.
 template <class Shape, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& result) {
   const WgmmaPlaces places(work);
@@ -157,7 +158,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& res
       source, work, places, result);
 }
 
-/// The work of a product with this shape. Blocks that run at the same time have tiles of about 2048
+/// The tiles of a GEMM with this shape. Blocks that run at the same time have tiles of about 2048
 /// columns and as many rows.
 template <class Shape>
 WgmmaWork work_of(const GemmProblem& gemm) {
@@ -169,8 +170,7 @@ WgmmaWork work_of(const GemmProblem& gemm) {
           .group = 2048 / Shape::N};
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);

@@ -45,9 +45,9 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledSource or GatheredSource. Grid: <= places.count; block kWgmmaThreads.
 template <class Shape, class Source>
@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -80,7 +80,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -123,7 +123,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the wgmma of the previous step: its stage may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
@@ -168,8 +168,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class Source>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Shape>& result) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
@@ -182,7 +181,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Sh
 /// Rows of the transposed b begin at multiples of 16 bytes.
 std::int64_t pitch_of(const GemmProblem& gemm) { return ceil_div(gemm.K, 4) * std::int64_t{4}; }
 
-/// The work of a product with this shape.
+/// The tiles of a GEMM with this shape.
 template <class Shape>
 WgmmaWork work_of(const GemmProblem& gemm) {
   return {.tiles_m = ceil_div(gemm.M, Shape::M),
@@ -192,7 +191,7 @@ WgmmaWork work_of(const GemmProblem& gemm) {
           .map = gemm.map};
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for each multiprocessor.
+/// Calls body(Shape) for the largest shape that has a tile for each SM.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   const int sms = multiprocessors();

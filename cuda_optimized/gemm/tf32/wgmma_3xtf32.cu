@@ -42,7 +42,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Short = SwappedShape<64, 6, 2>;    ///< For small products: tiles for more of the SMs.
+using Short = SwappedShape<64, 6, 2>;    ///< For small GEMMs: tiles for more of the SMs.
 using Square = SwappedShape<128, 4, 2>;  ///< Taller ones would have more sums than registers.
 
 /// Of a block: the consumers, and a warpgroup of which one warp loads and two split.
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producers. They run ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -121,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 1)
           __syncwarp();              // separates all lanes' stores from the arrival
           if (arrives) ptx::mbarrier_arrive(&ready[stage]);
         } else {
-          // Until the consumers have read what the stage held a round ago; at once in round 0.
+          // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
           ptx::mbarrier_wait(&empty[stage], round ^ 1);
           source.load(cursor, to, &full[stage]);
           source.advance(cursor);
@@ -135,7 +135,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   float* const drafts = reinterpret_cast<float*>(stages + Shape::kStages * Shape::kStageBytes);
   int box = 0;
@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   result.finish();
 }
 
-/// One block an SM, if there is so much work: each takes one item after the other.
+/// Launches one block per SM, but no more blocks than there are items.
 template <class Shape, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, bool all_four,
                   const Result& result) {
@@ -227,8 +227,7 @@ WgmmaWork work_of(const GemmProblem& gemm, int products = 1, int splits = 1) {
 /// Whether the rounding of a few products counts: their small parts must be multiplied, too.
 bool is_short(const GemmProblem& gemm) { return gemm.K <= kWgmmaStep; }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);

@@ -1,5 +1,5 @@
 /// @file wgmma_3xtf32.cuh
-/// @brief wgmma_3xtf32.cu's product as a building block of convolutions: several of one size.
+/// @brief Batched GEMM of wgmma_3xtf32.cu, a building block of convolutions.
 #pragma once
 
 #include "core/implementation.hpp"

@@ -1,6 +1,6 @@
 /// @file nhwc_rows.cuh
 /// @brief What the depthwise rungs in NHWC have in common: tiles of pixels, rows of vectors of four
-/// channels, and filters turned so that neighbouring channels lie side by side.
+/// channels, and filters transposed so that adjacent channels are contiguous.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +74,7 @@ __device__ inline void add_product(float4& sum, const float4& a, const float4& b
   sum.w += a.w * b.w;
 }
 
-/// Four neighbouring numbers in one load; the first one's place is a multiple of 4.
+/// Four adjacent elements in one load; the first one's place is a multiple of 4.
 template <class T>
 __device__ float4 vector_at(const T* from) {
   if constexpr (sizeof(T) == sizeof(float)) {

@@ -1,6 +1,6 @@
 /// @file nhwc_tiles.cuh
 /// @brief What the depthwise rungs in NHWC have in common that copy a tile of pixels to shared
-/// memory: tiles of 64 channels, patches of them, and filters as they lie.
+/// memory: tiles of 64 channels, patches of them, and filters in their order of memory.
 #pragma once
 
 #include <algorithm>
@@ -58,7 +58,7 @@ __device__ float2 pair_at(const T* from) {
   return values_of<T>(*reinterpret_cast<const Pair<T>*>(from));
 }
 
-/// Rounds two numbers, and stores them at once.
+/// Rounds two elements, and stores them at once.
 template <class T>
 __device__ void store_pair(T* to, const float2& values) {
   if constexpr (sizeof(T) == sizeof(float)) {

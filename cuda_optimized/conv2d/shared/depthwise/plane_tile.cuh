@@ -1,5 +1,6 @@
 /// @file plane_tile.cuh
-/// @brief How the depthwise rungs cut planes: several whole ones a block, or a band of rows of one.
+/// @brief How the depthwise rungs cut planes: several whole ones per block, or a band of rows of
+/// one.
 ///
 /// A channel's plane of outputs depends on that channel's inputs alone: forward, one plane of x
 /// becomes K/C planes of y; backward, K/C planes of dy become one of dx. Planes lie one after the

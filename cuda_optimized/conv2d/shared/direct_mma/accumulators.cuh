@@ -1,5 +1,5 @@
 /// @file accumulators.cuh
-/// @brief A warp's accumulators of direct/mma_tf32.cu, and their way to y.
+/// @brief A warp's accumulators of direct/mma_tf32.cu, and their stores to y.
 #pragma once
 
 #include "core/conv2d_problem.hpp"

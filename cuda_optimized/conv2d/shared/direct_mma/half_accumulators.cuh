@@ -1,5 +1,5 @@
 /// @file half_accumulators.cuh
-/// @brief A warp's accumulators of direct/mma.cu, and their way to y.
+/// @brief A warp's accumulators of direct/mma.cu, and their stores to y.
 #pragma once
 
 #include "core/conv2d_problem.hpp"
@@ -38,8 +38,8 @@ __device__ std::uint32_t rounded_pair(float first, float second) {
   return rounded_to<T>(first).bits | std::uint32_t{rounded_to<T>(second).bits} << 16;
 }
 
-/// Stores a warp's accumulators of the tile's pixels from `first` on: four side by side at a time;
-/// or by way of the warp's draft [32 pixels][8 filters], where a lane has them of one pixel.
+/// Stores a warp's accumulators of the tile's pixels from `first` on: four adjacent at a time; or
+/// by way of the warp's draft [32 pixels][8 filters], where a lane has them of one pixel.
 /// @param y the first filter's plane of the tile's image
 template <class S, class T>
 __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, HalfPatchPlace at,

@@ -29,7 +29,7 @@ using EightFilterEights = HalfPatchShape<8, 2, 2>;  ///< 64 filters.
 using FourFilterEights = HalfPatchShape<4, 4, 2>;   ///< 32 filters.
 using OneFilterEight = HalfPatchShape<1, 4, 3>;     ///< 8 filters.
 
-/// How a problem is cut up, and how a block uses its shared memory, all in words of two numbers:
+/// How a problem is cut up, and how a block uses its shared memory, all in words of two elements:
 ///     weights [1 + odd][steps][tiles][64] | taps [1 + odd][steps][4][4] | biases [8 * tiles] |
 ///     drafts [warps][kHalfDraftWords] | two patches [channels][plane]
 struct HalfPatchTiling {
@@ -85,8 +85,8 @@ inline int patch_shift(const Conv2dProblem& conv, int width) {
   return (width - conv.pad.left % width) % width;
 }
 
-/// Words that a row of a filter takes. Taps side by side share words, the first of which may begin
-/// a column before them; taps further apart have a word each.
+/// Words that a row of a filter takes. Adjacent taps share words, the first of which may begin a
+/// column before them; taps further apart have a word each.
 inline std::int64_t row_pairs_of(const Conv2dProblem& conv, int width) {
   if (conv.dilation.w > 1) return conv.S;
   const int lead = odd_windows(conv) ? 1 : patch_shift(conv, width) % 2;
@@ -217,7 +217,7 @@ std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int wid
   return best;
 }
 
-/// As many blocks an SM as there should be, else one; as many filters a block as possible.
+/// As many blocks per SM as there should be, else one; as many filters a block as possible.
 inline std::optional<HalfPatchTiling> choose_half_tiling(const Conv2dProblem& conv, int width,
                                                          bool direct) {
   const int filters = conv.K / conv.groups;

@@ -19,7 +19,7 @@ inline constexpr int kMaxRows = 32;     ///< of a tile of y
 template <int kFilterTileCount, int kGroupCount, int kWarpCount>
 struct PatchShape {
   static constexpr int kFilterTiles = kFilterTileCount;  ///< of 16 filters: all of a block
-  static constexpr int kGroups = kGroupCount;            ///< of 16 pixels side by side
+  static constexpr int kGroups = kGroupCount;            ///< of 16 pixels along a row
   static constexpr int kWarps = kWarpCount;              ///< of a block, at most
   /// A warp's staging buffer: sums of 8 filters on their way to y. An odd multiple of 16 floats, so
   /// that two rows of 16 floats meet 32 banks.
@@ -193,7 +193,7 @@ inline std::int64_t shared_bytes_each(std::int64_t most) {
   return (most + 1024) / kBlocksPerSm - 1024;
 }
 
-/// Two blocks an SM if possible, else one; as many filters a block as possible.
+/// Two blocks per SM if possible, else one; as many filters a block as possible.
 inline std::optional<Tiling> choose(const Conv2dProblem& conv, int width, bool direct) {
   const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const int filters = conv.K / conv.groups;

@@ -1,5 +1,6 @@
 /// @file real_tile.cuh
-/// @brief The discrete Fourier transform of real tiles of 16 x 16: a thread a line, in registers.
+/// @brief The discrete Fourier transform of real tiles of 16 x 16: one thread per line, in
+/// registers.
 #pragma once
 
 #include "core/complex.hpp"

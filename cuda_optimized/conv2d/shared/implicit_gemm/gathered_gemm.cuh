@@ -33,7 +33,7 @@ struct GatheredGemm {
   int groups;                     ///< Filter f of group g is output channel g * filters + f.
   std::int64_t weights_group;     ///< from a group's first weight to the next one's
   std::int64_t weights_first;     ///< of a group: that of tap (0, 0), channel 0, filter 0
-  std::int64_t weights_r, weights_s, weights_f;  ///< steps along each axis; channels side by side
+  std::int64_t weights_r, weights_s, weights_f;  ///< steps along each axis; channels are contiguous
   FastDivision by_channels, by_taps_across;      ///< by `channels`, by S
   FastDivision by_columns, by_rows;              ///< by `columns`, by `rows`
   Activation activation = Activation::none;      ///< of the sums with their bias

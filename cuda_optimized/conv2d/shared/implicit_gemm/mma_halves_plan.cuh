@@ -1,6 +1,6 @@
 /// @file mma_halves_plan.cuh
 /// @brief Around the main loop of half-precision `mma.sync` in NHWC: the tile and the splits of a
-/// problem, and the way from accumulators to outputs, or to parts that a second kernel adds.
+/// problem, and the stores of accumulators to outputs, or to parts that a second kernel adds.
 #pragma once
 
 #include <algorithm>
