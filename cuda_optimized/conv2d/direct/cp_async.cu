@@ -132,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       const int p0 = static_cast<int>(row), h0 = p0 * conv.stride.h - conv.pad.top;
       const int pixels = q < conv.Q ? min(kPixels, conv.P - p0 - ty) : 0;  // inside of y, or <= 0
       const std::int64_t output = y_at(n, k0, p0 + ty, q);
-      // Begins to copy channel c, and closes the group of copies, also an empty one: the waits
+      // Starts the copies of channel c, and commits them as a group, also an empty one: the waits
       // count groups.
       const auto load = [&](int c) {
         if (c < group_c) {
@@ -158,8 +158,8 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       for (int c = 0; c < group_c; ++c) {
         // This thread's copies of the channel have landed: only later groups are still in flight.
         ptx::cp_async_wait_group<kStages - 2>();
-        // The one barrier: between the copies, of all threads, and the reads below; and between the
-        // reads of the channel before and the copies that go to its place now.
+        // The one barrier separates the copies of all threads from the reads below, and the reads
+        // of the previous channel from the copies that overwrite its stage.
         __syncthreads();
         load(c + kStages - 1);
         const float* stage = stages + c % kStages * stage_floats;

@@ -77,7 +77,7 @@ struct FilterRows {
       for (int odd = 0; odd < 2; ++odd)
         to[below][odd] = staging + gemm::swizzled_half(lane % 4 * 2 + odd, row);
     }
-    // All have stored what the staging buffer held: it may be overwritten.
+    // All threads have read the staging buffer: it may be overwritten.
     ptx::named_barrier_sync(1 + consumer, 128);
 #pragma unroll
     for (int i = 0; i < kPixels / 2; ++i) {
@@ -102,7 +102,7 @@ struct FilterRows {
 };
 
 /// Sums over windows: one warp, the producer, loads the steps' pixels and filters from `operands`;
-/// the others, two warpgroups of consumers, take the tiles alternately. Operands: TmaOperands or
+/// the others, two consumer warpgroups, compute the tiles alternately. Operands: TmaOperands or
 /// GatheredOperands. Grid: <= places.count; block gemm::kWgmmaThreads.
 template <class T, class Operands>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
@@ -139,7 +139,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     if (consumer == producer) {
       auto cursor = operands.at(item);
       for (unsigned at = first; at != first + static_cast<unsigned>(work.steps); ++at) {
-        // Until the consumer has read what the stage held before; at once in phase 0.
+        // Waits until the consumer has read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[at % kStages], (at / kStages & 1) ^ 1);
         char* a = stages + at % kStages * Tile::kStageBytes;
         operands.load(cursor, a, a + Tile::kBytesA, &full[at % kStages]);
@@ -149,7 +149,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
       float accumulators[kPixels / 2];
 #pragma unroll
       for (int j = 0; j < kPixels / 2; ++j) accumulators[j] = 0.0f;
-      // Without it, a stage of the tile before, two phases earlier, would look like this one's.
+      // Waits for the other consumer's wgmma. The parity of `full` cannot tell this tile's phase of
+      // a stage from the phase two earlier.
       if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
       for (unsigned at = first; at != first + static_cast<unsigned>(work.steps); ++at) {
         ptx::mbarrier_wait(&full[at % kStages], at / kStages & 1);

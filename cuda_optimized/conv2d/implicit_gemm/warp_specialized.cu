@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       if (!gemm::item_at(work, places, index, &item)) continue;
       auto cursor = operands.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Waits until the consumers have read what the stage held before; not in phase 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         // a[i][c] = source[n][p * stride + first + r * dilation][...][c]  of 128 pixels i, or 256
@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// Launches as many blocks as run at the same time, if there is so much work: each computes one
-/// part of a tile after the other.
+/// Launches as many blocks as are resident at the same time, but no more than there are parts of
+/// tiles.
 template <class Shape, class T, class Operands>
 void launch_product(const Operands& operands, const Windows& windows, int splits,
                     const WindowResult<Shape, T>& result) {
@@ -165,7 +165,8 @@ void launch_product(const Operands& operands, const Windows& windows, int splits
       operands, work, places, result);
 }
 
-/// Launches the kernel for the way in which the weights lie, and the operands are loaded.
+/// Launches the kernel for the order of the weights, and for the way in which the operands are
+/// loaded.
 template <bool kTransposed, class Shape, class T>
 void launch_with(const HalfProduct& product, bool by_tma, int splits, const T* source,
                  const T* weights, const WindowResult<Shape, T>& result) {

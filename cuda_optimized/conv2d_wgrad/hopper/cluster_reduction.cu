@@ -46,9 +46,9 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
-/// warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of a
-/// cluster exchange their sums. Source: TmaBoxes or GatheredBoxes. kImages: a band has several.
+/// Each block computes one part of a tile: the producer warp loads bands of x and dy from `source`;
+/// three warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of
+/// a cluster exchange their sums. Source: TmaBoxes or GatheredBoxes. kImages: a band has several.
 /// Grid: tiles * parts, in clusters; block kTapThreads; shared_bytes_of() the plan.
 template <class T, int kChannels, class Source, bool kImages>
 __global__ void __launch_bounds__(kTapThreads, 1)
@@ -104,7 +104,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held before; at once in phase 0.
+      // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&barriers.empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &barriers.full[stage]);

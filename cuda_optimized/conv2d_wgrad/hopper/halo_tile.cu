@@ -47,7 +47,7 @@ namespace {
 
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
 
-/// What there is to compute, and where it goes.
+/// The problem, its tiles and parts, and the destination.
 struct TapWork {
   TapTiles tiles;
   Bands bands;
@@ -57,9 +57,9 @@ struct TapWork {
   bool pairs;      ///< two neighbouring channels of dw can be stored at once
 };
 
-/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
-/// warpgroups multiply, each for a row of taps. Source: TmaBoxes or GatheredBoxes.
-/// Grid: tiles * splits; block kTapThreads; stages of work.bands in shared memory.
+/// Each block computes one part of a tile: the producer warp loads bands of x and dy from `source`;
+/// three warpgroups multiply, each for a row of taps. Source: TmaBoxes or GatheredBoxes. Grid:
+/// tiles * splits; block kTapThreads; stages of work.bands in shared memory.
 template <class T, int kChannels, class Source>
 __global__ void __launch_bounds__(kTapThreads, 1)
     conv2d_wgrad_hopper_halo_tile(const __grid_constant__ Source source,
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held before; at once in phase 0.
+      // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &full[stage]);
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   for (float& sum : accumulators) sum = 0.0f;
 #pragma unroll
   for (float& sum : bias) sum = 0.0f;
-  // The warpgroups of all tiles of channels take alternate bands in adding up dy.
+  // For db, the warpgroups of all tiles of channels add up alternate bands of dy.
   const int shares = work.tiles.c * kTapAxis, share = tile.share * kTapAxis + consumer;
   int turn = begin % shares;
   const bool has_bias = tile.r == 0 && tile.s == 0;

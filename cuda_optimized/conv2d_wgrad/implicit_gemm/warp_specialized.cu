@@ -76,9 +76,9 @@ struct WeightSums {
   }
 };
 
-/// Sums over pixels: one warp, the producer, loads the steps' pieces of x and dy from `source`;
-/// the others, two warpgroups of consumers, multiply a piece each and store the sums in `result`.
-/// Source: Im2colPieces or GatheredPieces. Grid: <= places.count; block gemm::kWgmmaThreads.
+/// Sums over pixels: one warp, the producer, loads the steps' pieces of x and dy from `source`; the
+/// others, two consumer warpgroups, multiply a piece each and store the sums in `result`. Source:
+/// Im2colPieces or GatheredPieces. Grid: <= places.count; block gemm::kWgmmaThreads.
 template <class Shape, class T, class Source>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
     conv2d_wgrad_implicit_gemm_warp_specialized(const __grid_constant__ Source source,
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       if (!gemm::item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held before; at once in phase 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         // for each pixel i of the 64 of the step:

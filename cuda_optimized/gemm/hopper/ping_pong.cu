@@ -76,7 +76,7 @@ struct WholeTile : WgmmaShape<128, kN, kStages, 1> {
   static constexpr int kRowTiles = 2;  ///< wgmma tiles of a consumer
 };
 using Narrow = WholeTile<64, 8>;   ///< For small GEMMs: tiles for more of the SMs.
-using Medium = WholeTile<128, 6>;  ///< As many sums as a thread can have.
+using Medium = WholeTile<128, 6>;  ///< As many accumulators as fit into a thread's registers.
 
 /// Source: SharedHalves or LoneHalves, and Result accordingly. Grid: <= places.count clusters;
 /// block kBlockThreads.
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
                           Epilogue<Shape> epilogue, const __grid_constant__ Result result) {
   constexpr unsigned kCluster = Source::kCluster;
   // full: the stage has arrived; empty: the four warps in each block that it is for have read it;
-  // turn: of a consumer, for the other has its last stage.
+  // turn: the other consumer has its last stage.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages], turn[kConsumers];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
@@ -139,12 +139,12 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  // A lane for each block, for all of them write what this warp has read.
+  // One lane for each block of the cluster: all of them write the stage that this warp has read.
   const auto let_go = [&](int last) {
     if (lane < Source::kCluster)
       ptx::mbarrier_arrive_relaxed(ptx::mapa(&empty[last], static_cast<unsigned>(lane)));
   };
-  bool mine = consumer == 1;                             // whose the tile before was
+  bool mine = consumer == 1;                             // consumer of the previous tile
   unsigned turns = static_cast<unsigned>(consumer) ^ 1;  // modulo 2; consumer 0 has the first one
   const OperandDescriptor a(ptx::wgmma_descriptor(stages));
   const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     WgmmaItem item;
     if (!item_at(work, places, index, &item)) continue;
     mine = !mine;  // the consumers have a block's tiles in turns
-    if (!mine) {   // on to the stages after it
+    if (!mine) {   // skips the other consumer's stages
       stage += work.steps;
       phase ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
       stage %= Shape::kStages;
@@ -201,8 +201,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     result.store(item, consumer, sums, staging, box);
   }
   result.finish();
-  // Separates the other block's last arrivals in this one from its end. Producers do not count:
-  // they have returned.
+  // Separates the other block's last arrivals at this block's barriers from the end of the block.
+  // Producers have returned and do not count.
   ptx::barrier_cluster_arrive_relaxed();
   ptx::barrier_cluster_wait();
 }

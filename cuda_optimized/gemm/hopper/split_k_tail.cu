@@ -182,8 +182,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
       constexpr int kPiece = decltype(piece)::value;
       if (cut && kPiece % rounds.parts != item.split) sent.template send<kPiece>(sums[0]);
     });
-    meet_all_blocks();  // separates the stores to the workspace from the loads of other blocks'
-                        // parts
+    meet_all_blocks();  // separates the stores of parts from their loads
     const int first_block = static_cast<int>(blockIdx.x) - item.split * rounds.cut();  // of a tile
     for_each_piece<kPieces>([&](auto piece) {
       constexpr int kPiece = decltype(piece)::value;
