@@ -80,7 +80,7 @@ struct Fragments {
 
 /// What the copies of tiles must look at.
 enum class Edges {
-  none,     ///< Nothing: all tiles are whole, and rows of a and b begin at multiples of 16 bytes.
+  none,     ///< Nothing: all tiles are whole, and rows of a and b are aligned to 16 bytes.
   checked,  ///< Tiles may reach beyond a and b.
   by_ones   ///< And rows begin anywhere: elements pass through registers, one by one.
 };

@@ -24,8 +24,8 @@
 /// @expect loads_per_output.shared 8 * (4 * 4 + 4 * 4) * 32 / 2048 = 4
 /// @expect excess_per_request.shared.load 3, each takes four wavefronts in place of one
 /// @expect barriers_per_block 128 / 32 = 4, one a stage
-/// **Costs.** 48 KB of shared memory. Rows that do not begin at multiples of 16 bytes are copied
-/// element by element. Not supported: other types, a bias or an activation, split-K maps.
+/// **Costs.** 48 KB of shared memory. Rows that are not aligned to 16 bytes are copied element by
+/// element. Not supported: other types, a bias or an activation, split-K maps.
 /// **Try.** Make the rows of both tiles 8 elements longer. How many wavefronts are left?
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
@@ -51,7 +51,7 @@ struct Stage {
 };
 
 /// A tile of c for each block. Grid: the map's. Block (kThreads).
-/// @tparam kAligned rows of a and b begin at multiples of 16 bytes
+/// @tparam kAligned rows of a and b are aligned to 16 bytes
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kThreads, 2)
     gemm_mma(GemmProblem gemm, TileMapProblem map, const T* a, const T* b, RowsOfC<T> c) {

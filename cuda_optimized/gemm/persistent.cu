@@ -26,8 +26,8 @@
 /// @expect bytes_per_lane.c.store 16
 /// @expect on --m 1280 --n 128 --k 8 --dtype bf16
 /// @expect blocks 8, one an SM of cuda_on_cpu, for 10 tiles
-/// **Costs.** 99 to 198 KB of shared memory a block. Where rows of a or b do not begin at multiples
-/// of 16 bytes, a warp copies element by element. Not supported: as before.
+/// **Costs.** 99 to 198 KB of shared memory a block. Where rows of a or b are not aligned to 16
+/// bytes, a warp copies element by element. Not supported: as before.
 /// **Try.** Let b's descriptor step by 32 bytes for 16 steps of k, as a's does. What does c hold?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"

@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   }
 }
 
-/// As large as c has use for: equal shares need no small tiles.
+/// As large as c allows: equal shares need no small tiles.
 TileShape shape_of(const GemmProblem& gemm) {
   if (gemm.M <= 32 && gemm.N <= 32) return TileShape::small;
   if (gemm.M <= 64) return gemm.N <= 64 ? TileShape::medium : TileShape::wide;

@@ -26,8 +26,8 @@
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
 /// @expect lanes_per_request.shared.async 1, one thread issues a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288
-/// **Costs.** Where rows of a or b do not begin at multiples of 16 bytes, a warp copies element by
-/// element, which is slow. Not supported: GPUs before compute capability 9.0, and as before.
+/// **Costs.** Where rows of a or b are not aligned to 16 bytes, a warp copies element by element,
+/// which is slow. Not supported: GPUs before compute capability 9.0, and as before.
 /// **Try.** Let one thread issue all boxes of a stage. Who waits for its warp, and where?
 #include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"

@@ -45,7 +45,7 @@ using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
 using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves, boxes that TMA loads, or GatheredHalves. Grid: the map's. Block
-/// (kWgmmaThreads): two consumer warpgroups, of which each has 64 rows of the tile, and the
+/// (kWgmmaThreads): two consumer warpgroups, each of which computes 64 rows of the tile, and the
 /// producer.
 template <class Shape, class T, class Source>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)

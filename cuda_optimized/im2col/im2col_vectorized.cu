@@ -80,7 +80,7 @@ __device__ void store(float* to, const float (&values)[kWidth], bool add, bool s
 
 /// x [N*C][D][H][W], col [N*C * taps][windows]. A thread has kWidth neighbouring windows of a
 /// channel, and writes all their taps. Any one-dimensional grid.
-/// @tparam kWidth 4 if Q is a multiple of 4 and col begins at a multiple of 16 bytes, or 1
+/// @tparam kWidth 4 if Q is a multiple of 4 and col is aligned to 16 bytes, or 1
 /// @tparam kTaps, kStride taps of a row and horizontal stride, with dilation 1; 0, 0: any
 /// @tparam kBefore how many elements the first tap lies behind a multiple of 4, in a row of x that
 /// consists of aligned vectors; -1: unknown, or it does not
@@ -184,7 +184,7 @@ Kernel kernel_for(const WindowAxis& width, bool aligned) {
 }
 
 /// Neighbouring windows of a thread, and whether all rows of x consist of vectors: if the arrays
-/// begin at multiples of 16 bytes.
+/// are aligned to 16 bytes.
 int windows_together(const Im2colProblem& problem) { return problem.width.out % 4 == 0 ? 4 : 1; }
 bool rows_are_vectors(const Im2colProblem& problem) { return problem.width.size % 4 == 0; }
 

@@ -58,8 +58,7 @@ __device__ float4 sum(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + 
 
 /// x [N][D][H][W][C], col [N][windows][taps][C], both in vectors. A thread has one vector of the
 /// rows of kRun neighbouring windows, or of those that the line has left. Any one-dimensional grid.
-/// @tparam Vector float4 if C is a multiple of 4 and both arrays begin at multiples of 16 bytes, or
-/// float
+/// @tparam Vector float4 if C is a multiple of 4 and both arrays are aligned to 16 bytes, or float
 template <class Vector>
 __global__ void __launch_bounds__(kThreads)
     im2col_im2row(const __grid_constant__ Im2colProblem problem, const __grid_constant__ Rows rows,
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Whether channels are four at a time, if the arrays begin at multiples of 16 bytes.
+/// Whether channels are four at a time, if the arrays are aligned to 16 bytes.
 bool channels_in_fours(const Im2colProblem& problem) { return problem.C % 4 == 0; }
 
 /// True if channels can be copied four at a time.

@@ -50,9 +50,9 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 constexpr int kStages = 3;                         ///< Channels that a block has room for.
 
-/// Begins to copy the rows h0 ... and columns w0 ... of a channel into the tile
-/// [rows][row_vectors], zeros where they fall into the padding. Negative coordinates become huge
-/// unsigned ones, so that one comparison checks both ends.
+/// Starts to copy the rows h0 ... and columns w0 ... of a channel into the tile
+/// [rows][row_vectors], with zeros in the padding. Negative coordinates become huge unsigned ones,
+/// so that one comparison checks both ends.
 /// @param aligned the channel lies at a multiple of 16 bytes, and W and w0 are multiples of 4
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned row_vectors, bool aligned, float* tile) {
@@ -77,7 +77,7 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Begins to copy a channel's weights to [taps][kTapPitch].
+/// Starts to copy a channel's weights to [taps][kTapPitch].
 template <int kFilters>
 __device__ void load_filters(const FilterTile<kFilters>& tile, float* to) {
   const int threads = static_cast<int>(blockDim.x * blockDim.y);
@@ -254,7 +254,7 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return choice ? choice->tile : kSmallestTile;
 }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+/// Whether all rows of x are aligned to 16 bytes, if x is.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
 void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {

@@ -75,8 +75,8 @@ struct Tile : RowTileSizes<kR, kS, kTile> {
   static constexpr int kStageFloats = kInFloats + Sizes::kWarpsF * Sizes::kWeightFloats;
 };
 
-/// Begins to copy the rows h0 ... and columns w0 ... of a channel into the tile, zeros where they
-/// fall into the padding.
+/// Starts to copy the rows h0 ... and columns w0 ... of a channel into the tile, with zeros in the
+/// padding.
 template <class T>
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           float* tile) {

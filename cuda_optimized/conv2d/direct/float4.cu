@@ -234,7 +234,7 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return choice ? choice->tile : kSmallestTile;
 }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+/// Whether all rows of x are aligned to 16 bytes, if x is.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
 void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {

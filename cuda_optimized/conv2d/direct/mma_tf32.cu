@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
   }
 }
 
-/// Whether all rows of x, or of y, begin at multiples of 16 bytes, if the first one does.
+/// Whether all rows of x, or of y, are aligned to 16 bytes, if the first one is.
 bool rows_of_x_in_fours(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 bool rows_of_y_in_fours(const Conv2dProblem& conv) { return conv.Q % 4 == 0; }
 

@@ -47,9 +47,9 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates become huge unsigned ones, so that one
-/// comparison checks both ends.
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], with zeros
+/// in the padding. Negative coordinates become huge unsigned ones, so that one comparison checks
+/// both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
   for (unsigned i = threadIdx.y; i < rows; i += blockDim.y) {

@@ -244,7 +244,7 @@ OutputTile tile_of(const Conv2dProblem& problem) {
   return choice ? choice->tile : any_filter(conv).tile(problem);
 }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+/// Whether all rows of x are aligned to 16 bytes, if x is.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
 /// Columns left of y at which the first tile begins: then its column of x is a multiple of 4, at or

@@ -42,9 +42,9 @@ constexpr OutputTile kLargestTile = {8, 32};  ///< Rows and columns: a thread an
 constexpr OutputTile kSmallestTile = {1, 1};
 [[maybe_unused]] constexpr int kThreads = 8 * 32;  ///< Of a block, at most.
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates become huge unsigned ones, so that one
-/// comparison checks both ends.
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], with zeros
+/// in the padding. Negative coordinates become huge unsigned ones, so that one comparison checks
+/// both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
   for (unsigned i = threadIdx.y; i < rows; i += blockDim.y) {

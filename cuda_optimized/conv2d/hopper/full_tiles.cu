@@ -137,10 +137,10 @@ Declined why_no_strips(const Windows& windows) {
   return text(items, " tiles: at most ", INT32_MAX);
 }
 
-/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
-/// of consumers, multiply each patch by a block of filters each. Patches: TmaPatches or
-/// GatheredPatches, Taps likewise.
-/// Grid: <= work.items; block gemm::kWgmmaThreads; work.wide.plan.shared_bytes().
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two consumer
+/// warpgroups, multiply each patch by a block of filters each. Patches: TmaPatches or
+/// GatheredPatches, Taps likewise. Grid: <= work.items; block gemm::kWgmmaThreads;
+/// work.wide.plan.shared_bytes().
 template <class T, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     conv2d_hopper_full_tiles(const __grid_constant__ Patches wide,

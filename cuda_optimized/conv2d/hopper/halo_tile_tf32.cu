@@ -41,9 +41,9 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
-/// of consumers, take the tiles alternately. kBlocks: of filters in a tile. Patches: TmaPatches
-/// or GatheredPatches, Taps likewise. Grid: <= work.blocks(); block gemm::kWgmmaThreads;
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two consumer
+/// warpgroups, take the tiles alternately. kBlocks: of filters in a tile. Patches: TmaPatches or
+/// GatheredPatches, Taps likewise. Grid: <= work.blocks(); block gemm::kWgmmaThreads;
 /// work.plan.shared_bytes().
 template <int kBlocks, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
@@ -128,7 +128,7 @@ void launch_product(const Patches& patches, const Taps& taps, const PatchWork& w
          patches, taps, work, result);
 }
 
-/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
+/// Whether TMA can load the operands, if they are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) { return conv.C / conv.groups % 4 == 0; }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {

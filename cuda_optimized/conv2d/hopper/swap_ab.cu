@@ -178,7 +178,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   }
 }
 
-/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
+/// Whether TMA can load the operands, if they are aligned to 16 bytes.
 bool fits_tma(const HalfProduct& product) {
   return product.rows_for_tma() && fits_im2col(product.windows);
 }

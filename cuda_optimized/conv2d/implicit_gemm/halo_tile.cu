@@ -156,7 +156,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
               accumulators, tap_slots + tap.slot * kTapBytes,
               first_columns + tap_offset(windows, tiles, r, s));
           ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // all but this tap's products are done
+          ptx::wgmma_wait_group<1>();  // all but this tap's wgmma are complete
           release();
           read_tap = plan.stay ? -1 : tap.slot;
           read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;

@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// Whether TMA can read arrays of these layouts, if they begin at multiples of 16 bytes.
+/// Whether TMA can read arrays of these layouts, if they are aligned to 16 bytes.
 bool takes_tma(const Windows& windows, Layout source, Layout weights) {
   return fits_im2col(windows) && windows.group_c % 4 == 0 && source == Layout::nhwc &&
          weights == Layout::nhwc;

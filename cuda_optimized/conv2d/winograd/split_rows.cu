@@ -138,7 +138,7 @@ struct Plan {
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q]. Grid: for each
 /// image, group and block of filters the blocks of outputs; block Tile::kThreads.
-/// @param aligned rows of x, and of the blocks' inputs, begin at multiples of 16 bytes
+/// @param aligned rows of x, and of the blocks' inputs, are aligned to 16 bytes
 template <int kR>
 __global__ void __launch_bounds__(Tile::kThreads, 2)
     conv2d_winograd_split_rows(Conv2dProblem conv, bool aligned, const float* x,
@@ -265,7 +265,7 @@ Declined supports(const Conv2dProblem& conv) {
 
 OutputTile tile_of(const Conv2dProblem&) { return {Tile::kRows, Tile::kColumns}; }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does, and those of blocks with them.
+/// Whether all rows of x are aligned to 16 bytes, if x is, and those of blocks with them.
 bool rows_are_vectors(const Conv2dProblem& conv) {
   return conv.W % 4 == 0 && conv.pad.left % 4 == 0;
 }

@@ -88,10 +88,9 @@ __device__ void store_zeros_between(const conv2d::PatchResult<T>& dx, unsigned w
 constexpr int kZeroWarps = 3;  ///< Beside the producer, in the fourth warpgroup's place.
 constexpr int kThreads = gemm::kWgmmaThreads + 32 * kZeroWarps;  ///< Of a block.
 
-/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
-/// of consumers, take the tiles alternately. Patches: TmaPatches or GatheredPatches, Taps
-/// likewise. kZeroWarps more write zeros. Grid: <= work.blocks(); block kThreads;
-/// work.plan.shared_bytes().
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two consumer
+/// warpgroups, take the tiles alternately. Patches: TmaPatches or GatheredPatches, Taps likewise.
+/// kZeroWarps more write zeros. Grid: <= work.blocks(); block kThreads; work.plan.shared_bytes().
 template <class T, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(kThreads, 1)
     conv2d_dgrad_hopper_strided_zeros(const __grid_constant__ Patches patches,

@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == kTapAxis) {
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps
     const int warp = __shfl_sync(~0u, (thread - kTapConsumers) / 32 - 1, 0);
     if (warp >= 0) {
       if (!has_bias) return;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
                            work.pairs);
 }
 
-/// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the boxes, if the arrays are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) {
   return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
@@ -198,7 +198,7 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
+  std::int64_t floats = 0;  // whether arrays are aligned to 16 bytes is not known here
   for (const bool by_tma : {false, rows_for_tma(conv)}) {
     const ClusterPlan plan = cluster_plan(conv, by_tma);
     const TapParts parts = parts_of(conv, plan, BiasBlocks(conv, plan, by_tma));

@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == kTapAxis) {
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   if (k + 8 < work.tiles.group_k) to[k + 8] = bias[2];
 }
 
-/// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the boxes, if the arrays are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) {
   return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
@@ -199,7 +199,7 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
+  std::int64_t floats = 0;  // whether arrays are aligned to 16 bytes is not known here
   for (const bool by_tma : {false, rows_for_tma(conv)})
     floats = std::max(floats, TapParts(conv, tap_plan(conv, by_tma)).floats());
   return static_cast<std::size_t>(floats) * sizeof(float);

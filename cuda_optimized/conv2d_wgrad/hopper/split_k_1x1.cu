@@ -107,10 +107,10 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == consumers) {
     // The producer. It runs ahead of the consumers by as many stages as there are.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= 128 * consumers + (Source::kWholeWarp ? 32 : 1)) return;
     for (int step = share; step < steps; step += parts.shares, next_stage()) {
-      // Until the consumers have read what the stage held before; at once in phase 0.
+      // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* const dy = ring + stage * stage_bytes;
       source.load(tiles, tile, step, dy, dy + shape.down * kPieceBytes, &full[stage]);
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   if (k + 8 < tiles.group_k) to[k + 8] = bias[2];
 }
 
-/// Whether TMA can load the pieces, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the pieces, if the arrays are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) { return conv.N > 0 && half_rows_for_tma(conv); }
 
 Declined supports(const Conv2dProblem& conv) {

@@ -206,7 +206,7 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  // Arrays that do not begin at multiples of 16 bytes are computed in small tiles.
+  // Arrays that are not aligned to 16 bytes are computed in small tiles.
   return with_half_tile(conv, [&]<class Shape>(Shape) {
     return static_cast<std::size_t>(
                std::max(mma_part_floats<Shape>(conv), mma_part_floats<SmallHalves>(conv))) *

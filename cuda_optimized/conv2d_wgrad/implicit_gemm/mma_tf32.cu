@@ -206,7 +206,7 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
   }
 }
 
-/// Whether channels and filters are copied in fours, if x and dy begin at multiples of 16 bytes.
+/// Whether channels and filters are copied in fours, if x and dy are aligned to 16 bytes.
 bool channels_in_fours(const Conv2dProblem& conv) {
   return conv.K / conv.groups % 4 == 0 && conv.C / conv.groups % 4 == 0;
 }

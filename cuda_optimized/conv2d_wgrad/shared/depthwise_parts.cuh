@@ -39,8 +39,8 @@ struct DepthwisePlan {
   int segments;    ///< Threads along a row; the block is [images][rows][segments] threads.
   FastDivision by_segments, by_rows;     ///< For a thread's place.
   FastDivision by_bands, by_multiplier;  ///< For a part's and a filter's.
-  int x_vectors = 0,   ///< Vectors of a plane of x, if whole planes are copied and all begin at
-                       ///< multiples of 16 bytes; 0 if not.
+  int x_vectors = 0,   ///< Vectors of a plane of x, if whole planes are copied and all are aligned
+                       ///< to 16 bytes; 0 if not.
       dy_vectors = 0;  ///< The same of dy.
   FastDivision by_x_vectors = {}, by_dy_vectors = {};  ///< For a vector's plane.
 

@@ -25,7 +25,7 @@ __device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
   }
 }
 
-/// Whether both arrays begin at multiples of 16 bytes.
+/// Whether both arrays are aligned to 16 bytes.
 inline bool begin_at_16_bytes(const void* a, const void* b) {
   return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
 }
@@ -122,7 +122,7 @@ __device__ void store_pieces(T* to, const T (&numbers)[Copies::kCount][kPiece]) 
 }
 
 /// The tile of dy: [pixels][filters].
-/// @tparam kAligned all pieces are whole, and begin at multiples of 16 bytes: they are copied
+/// @tparam kAligned all pieces are whole, and are aligned to 16 bytes: they are copied
 /// asynchronously. Otherwise number by number, through registers.
 template <class Copies, class T, bool kAligned>
 struct GradientCopies {
@@ -253,7 +253,7 @@ struct HalfBlock {
   using CopiesB = HalfCopies<kThreads, S.step, S.N>;  ///< Of the windows.
 };
 
-/// Whether all pieces of 16 bytes are whole, if x and dy begin at multiples of 16 bytes.
+/// Whether all pieces of 16 bytes are whole, if x and dy are aligned to 16 bytes.
 inline bool channels_in_eights(const Conv2dProblem& conv) {
   return conv.K / conv.groups % kPiece == 0 && conv.C / conv.groups % kPiece == 0;
 }

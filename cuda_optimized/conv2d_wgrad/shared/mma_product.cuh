@@ -1,7 +1,7 @@
 /// @file mma_product.cuh
 /// @brief The GEMM of the weight gradient on tensor cores: its tiles, the even shares of their
 /// steps that blocks compute (implicit_gemm/mma_tf32.cu explains them), and the second kernel,
-/// which adds the parts of each tile in one order.
+/// which adds the parts of each tile in a fixed order.
 #pragma once
 
 #include <algorithm>

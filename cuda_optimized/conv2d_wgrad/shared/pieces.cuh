@@ -59,8 +59,7 @@ inline Windows half_windows_of(const Conv2dProblem& conv) {
   return conv2d::forward_product_of(conv).windows;
 }
 
-/// Whether TMA can load the operands, if they begin at multiples of 16 bytes; it counts
-/// pixels by an int.
+/// Whether TMA can load the operands, if they are aligned to 16 bytes; it counts pixels by an int.
 inline bool half_rows_for_tma(const Conv2dProblem& conv) {
   const Windows windows = half_windows_of(conv);
   return conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0 && fits_im2col(windows) &&
@@ -148,7 +147,7 @@ struct Im2colPieces {
   }
   /// Starts the copies of a step: to a_tile a piece for each consumer, [64 pixels][64 channels]; to
   /// b_tile [Shape::N / 64][64 pixels][64 filters]; all swizzled. `full` completes once all bytes
-  /// are there. Pixels beyond the last one are zeros in both.
+  /// have arrived. Pixels beyond the last one are zeros in both.
   __device__ void load(const Cursor& cursor, char* a_tile, char* b_tile,
                        std::uint64_t* full) const {
     const std::int64_t line = cursor.pixel / windows.Q;

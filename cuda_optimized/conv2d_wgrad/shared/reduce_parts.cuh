@@ -1,6 +1,6 @@
 /// @file reduce_parts.cuh
-/// @brief The parts of a weight gradient's sums: where they lie, and the second kernel, which adds
-/// them up in one order; implicit_gemm/split_k.cu explains it.
+/// @brief Split-K parts of a weight gradient: their layout, and the second kernel, which adds them
+/// up in a fixed order; implicit_gemm/split_k.cu explains it.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 /// @file share_parts.cuh
 /// @brief The layout of the partial sums of hopper/split_k_1x1.cu, and its second kernel, which
-/// adds up the parts of dw and db in one order.
+/// adds up the parts of dw and db in a fixed order.
 ///
 /// Parts lie as registers hold them: four accumulators of a thread, those of its neighbours, the
 /// next four of each thread. So every store and load moves whole lines; which weights they are, the

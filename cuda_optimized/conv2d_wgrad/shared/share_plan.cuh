@@ -185,8 +185,8 @@ struct TmaPieces {
   /// How many steps there are.
   std::int64_t steps() const { return strips.steps(); }
   /// Starts the copies of a step to dy_to [rows][64 pixels][64 filters] and x_to [columns][64
-  /// pixels][64 channels], all swizzled; `full` completes once all bytes are there. Pixels beyond
-  /// the last one are zeros in both.
+  /// pixels][64 channels], all swizzled; `full` completes once all bytes have arrived. Pixels
+  /// beyond the last one are zeros in both.
   __device__ void load(const ShareTiles& tiles, const ShareTile& tile, int step, char* dy_to,
                        char* x_to, std::uint64_t* full) const {
     const int row = step / strips.across, n = row / strips.down;

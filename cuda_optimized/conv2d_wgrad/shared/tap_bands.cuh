@@ -210,7 +210,7 @@ struct TmaBoxes {
   CUtensorMap x, dy;                         ///< [N][H][W][C], [N][P][Q][K]
   int bytes;                                 ///< of both boxes
 
-  /// Starts the copies of a band to x_to and dy_to; `full` completes once all bytes are there.
+  /// Starts the copies of a band to x_to and dy_to; `full` completes once all bytes have arrived.
   __device__ void load(const BoxOrigin& origin, const Band& band, char* x_to, char* dy_to,
                        std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, bytes);

@@ -202,7 +202,7 @@ struct BiasBlocks {
       eights_each;  ///< of filters, a block
 
   /// Those that a GPU has left beside a plan's blocks, if they are done before these.
-  /// @param by_tma dy begins at a multiple of 16 bytes, and has filters in eights
+  /// @param by_tma dy is aligned to 16 bytes, and has filters in eights
   BiasBlocks(const Conv2dProblem& conv, const ClusterPlan& plan, bool by_tma)
       : blocks(0), eights_each(0) {
     constexpr double kBytes = 16, kBeginCycles = 4000;  // from L2 to an SM, a cycle

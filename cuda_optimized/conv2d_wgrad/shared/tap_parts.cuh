@@ -1,6 +1,6 @@
 /// @file tap_parts.cuh
 /// @brief The layout of the partial sums of hopper/halo_tile.cu, and its second kernel, which adds
-/// up the parts of dw and db in one order.
+/// up the parts of dw and db in a fixed order.
 #pragma once
 
 #include "core/cuda/early_launch.hpp"

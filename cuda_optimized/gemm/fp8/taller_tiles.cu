@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one thread is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one thread continues
     if (thread > kConsumerThreads) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;

@@ -117,7 +117,7 @@ struct PlainFloats {
                         char*, int&) const {
     store_rows(matrix, item, item.m * Shape::M + consumer * 64, sums);
   }
-  /// Nothing is in flight.
+  /// No copy is in flight.
   __device__ void finish() const {}
 };
 
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
   if (thread >= kMultiplyThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kToLoad>();  // all four warps; then one thread is left
+    ptx::setmaxnreg_dec<kToLoad>();  // by all four warps, of which one thread continues
     if (thread > kMultiplyThreads) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
@@ -241,7 +241,7 @@ Declined supports(const GemmProblem& gemm) {
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
-/// Whether all rows of c begin at multiples of 16 bytes, if the first one does.
+/// Whether all rows of c are aligned to 16 bytes, if the first one is.
 bool rows_of_c_fit(const GemmProblem& gemm) { return gemm.N % 4 == 0; }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {

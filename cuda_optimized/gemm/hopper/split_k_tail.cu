@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   if (thread >= kMultiply<Shape>) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps
     if (thread < kMultiply<Shape> + (Source::kWholeWarp ? 32 : 1)) {
       BlockItems<kCut> items(rounds);
       WgmmaItem item;

@@ -132,7 +132,7 @@ inline Declined why_no_bytes(const GemmProblem& gemm) {
   return why_no_wgmma();
 }
 
-/// Rows of what TMA reads begin at multiples of 16 bytes.
+/// Rows of what TMA reads are aligned to 16 bytes.
 inline std::int64_t pitch_of(const GemmProblem& gemm) {
   return ceil_div(gemm.K, 16) * std::int64_t{16};
 }
@@ -157,7 +157,7 @@ inline std::size_t bytes_of_copies(const GemmProblem& gemm) {
   return cutter.bytes();
 }
 
-/// Whether all rows of a begin at multiples of 16 bytes, if the first one does.
+/// Whether all rows of a are aligned to 16 bytes, if the first one is.
 inline bool rows_of_a_fit(const GemmProblem& gemm) { return gemm.K % 16 == 0; }
 
 /// Turns b over, copies a where it must be, and describes both to TMA.

@@ -212,11 +212,11 @@ struct PlainRows {
       if (m < M && n < N) c[m * N + n] = sums[i];
     }
   }
-  /// Nothing is in flight.
+  /// No copy is in flight.
   __device__ void finish() const {}
 };
 
-/// Whether all rows of a, b and c begin at multiples of 16 bytes, if the matrices do.
+/// Whether all rows of a, b and c are aligned to 16 bytes, if the matrices do.
 inline bool rows_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0 && gemm.N % 4 == 0; }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

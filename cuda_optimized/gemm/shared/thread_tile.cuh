@@ -36,9 +36,9 @@
 ///     tile.load<kPitchA, kPitchB>(a_tile, b_tile, k, operands[k % 2]);        // a_tile [k][m]
 ///     tile.add_products(operands[k % 2], sums);
 ///
-/// Tiles begin at multiples of 16 bytes and the pitches (floats from a row to the next) are
-/// multiples of 4. For a [k][m] tile any such pitch reads without bank conflicts; for an [m][k]
-/// tile pitch / 4 must be odd (kBlockK + 4 where kBlockK is a multiple of 8).
+/// Tiles are aligned to 16 bytes and the pitches (floats from a row to the next) are multiples of
+/// 4. For a [k][m] tile any such pitch reads without bank conflicts; for an [m][k] tile pitch / 4
+/// must be odd (kBlockK + 4 where kBlockK is a multiple of 8).
 #pragma once
 
 #include "core/cuda/launch.hpp"

@@ -1,5 +1,5 @@
 /// @file tma_matrices.cuh
-/// @brief From matrices to the stages of tf32/wgmma.cu, and from its accumulators to a matrix.
+/// @brief Loads of matrices to the stages of tf32/wgmma.cu, and from its accumulators to a matrix.
 ///
 /// A source says where operands come from:
 ///   Cursor at(item)             where the first step of a tile begins load(cursor, a, b, barrier)

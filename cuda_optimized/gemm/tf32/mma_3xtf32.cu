@@ -207,7 +207,7 @@ Declined supports(const GemmProblem& gemm) {
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 
-/// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
+/// Whether all rows of a and b are aligned to 16 bytes, if the matrices do.
 bool rows_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0 && gemm.N % 4 == 0; }
 
 template <class S, bool kAllFour>

@@ -178,7 +178,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Sh
          source, work, places, result);
 }
 
-/// Rows of the transposed b begin at multiples of 16 bytes.
+/// Rows of the transposed b are aligned to 16 bytes.
 std::int64_t pitch_of(const GemmProblem& gemm) { return ceil_div(gemm.K, 4) * std::int64_t{4}; }
 
 /// The tiles of a GEMM with this shape.
@@ -219,8 +219,8 @@ std::size_t workspace_bytes(const GemmProblem& gemm) {
   return static_cast<std::size_t>(gemm.N * pitch_of(gemm)) * sizeof(float);
 }
 
-/// Whether all rows of a begin at multiples of 16 bytes, and those of c at multiples of 8, if the
-/// first ones do.
+/// Whether all rows of a are aligned to 16 bytes, and those of c at multiples of 8, if the first
+/// ones do.
 bool rows_of_a_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0; }
 bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
 

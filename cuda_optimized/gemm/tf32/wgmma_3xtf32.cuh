@@ -6,8 +6,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 
-/// c = a b for each of them. The matrices lie one after the other, and begin at multiples of 16
-/// bytes.
+/// c = a b for each of them. The matrices lie one after the other, and are aligned to 16 bytes.
 struct Products3xTf32 {
   int products;    ///< How many.
   int M, N, K;     ///< Of each; multiples of 64, 4 and 32, unless there is one product.

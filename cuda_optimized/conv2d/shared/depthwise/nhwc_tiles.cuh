@@ -117,8 +117,8 @@ struct Place {
 };
 
 /// The block begins to copy a tile of an image x [H][W][C], from pixel (h, w) and channel c on, 16
-/// bytes a thread at a time; what lies outside becomes zeros. x and its pixels begin at multiples
-/// of 16 bytes. A thread has one piece of some columns, and goes down the rows.
+/// bytes a thread at a time; what lies outside becomes zeros. x and its pixels are aligned to 16
+/// bytes. A thread has one piece of some columns, and goes down the rows.
 template <class Shape, class T>
 __device__ void begin_copies(const T* x, int H, int W, int C, int h, int w, int c, T* tile) {
   constexpr int kEach = 16 / static_cast<int>(sizeof(T)), kPieces = kChannels / kEach;
@@ -216,8 +216,8 @@ inline Declined not_depthwise(const Conv2dProblem& conv) {
   return {};
 }
 
-/// Whether pixels begin at multiples of 16 bytes and channels have a filter each, square and
-/// without dilation, in arrays of fewer than 2^31 elements.
+/// Whether pixels are aligned to 16 bytes and channels have a filter each, square and without
+/// dilation, in arrays of fewer than 2^31 elements.
 template <class T>
 bool has_pieces(const Conv2dProblem& conv) {
   const std::int64_t image = std::max(std::int64_t{conv.H} * conv.W, std::int64_t{conv.P} * conv.Q);

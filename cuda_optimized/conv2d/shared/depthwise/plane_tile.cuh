@@ -4,7 +4,7 @@
 ///
 /// A channel's plane of outputs depends on that channel's inputs alone: forward, one plane of x
 /// becomes K/C planes of y; backward, K/C planes of dy become one of dx. Planes lie one after the
-/// other, so that as many as fit are loaded, and stored, as one piece of memory.
+/// other, so that as many as fit are loaded, and stored, as contiguous memory.
 #pragma once
 
 #include <algorithm>

@@ -68,8 +68,8 @@ __device__ void load_filters(const float* weights, std::int64_t filter_size, int
   }
 }
 
-/// Begins to copy the rows h0 ... and columns w0 ... of a channel into the tile, zeros where they
-/// fall into the padding: T::kInRows rows of T::kInColumns, T::kPitch floats apart.
+/// Starts to copy the rows h0 ... and columns w0 ... of a channel into the tile, with zeros in the
+/// padding: T::kInRows rows of T::kInColumns, T::kPitch floats apart.
 /// @param aligned the channel lies at a multiple of 16 bytes, and W and w0 are multiples of 4
 template <class T>
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,

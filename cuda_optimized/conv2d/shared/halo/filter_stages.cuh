@@ -142,7 +142,7 @@ struct FilterStages {
                        bool is_first) {
     const int chunks = work.windows.chunks();
     for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-      // Until the consumers have read what the slot held before; at once in phase 0.
+      // Waits until the consumers have read the slot's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&barriers.empty_patch[patch.slot], patch.phase ^ 1);
       patches.load({.group = static_cast<int>(group),
                     .chunk = chunk,

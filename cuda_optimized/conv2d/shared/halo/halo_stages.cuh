@@ -117,7 +117,7 @@ struct PatchStages {
             multiply(tap_slots + tap.slot * kSlotBytes + reader * kTapBytes,
                      first_columns + tap_offset(windows, tiles, r, s));
             ptx::wgmma_commit_group();
-            ptx::wgmma_wait_group<1>();  // all but this tap's products are done
+            ptx::wgmma_wait_group<1>();  // all but this tap's wgmma are complete
             release();
             read_tap = stay ? -1 : tap.slot;
             read_patch = r == windows.R - 1 && s == columns - 1 ? patch.slot : -1;

@@ -104,7 +104,7 @@ inline GatheredGemm gathered_gemm(const WindowProduct& product, const WeightStep
 /// The largest depth of the GEMM: an int counts it, with a margin of some stages.
 constexpr std::int64_t kMaxDepth = 2147483647 - 256;
 
-/// Whether channels are copied in fours, if the source begins at a multiple of 16 bytes.
+/// Whether channels are copied in fours, if the source is aligned to 16 bytes.
 inline bool channels_in_fours(const GatheredGemm& product) { return product.channels % 4 == 0; }
 
 /// The reason not to support a problem whose sums have `products` products in TF32.

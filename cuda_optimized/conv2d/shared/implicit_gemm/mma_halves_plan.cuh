@@ -45,7 +45,7 @@ void with_shape(const HalfPlan& plan, const Body& body) {
   body(SmallHalves{});
 }
 
-/// Whether the copies of WindowVectors can be used, if the arrays begin at multiples of 16 bytes.
+/// Whether the copies of WindowVectors can be used, if the arrays are aligned to 16 bytes.
 inline bool in_vectors(const GatheredGemm& product) {
   return product.channels % kVector == 0 && product.fits_ints(LargeHalves::M);
 }
