@@ -36,8 +36,8 @@
 ///     tile.load<kPitchA, kPitchB>(a_tile, b_tile, k, operands[k % 2]);        // a_tile [k][m]
 ///     tile.add_products(operands[k % 2], sums);
 ///
-/// Tiles are aligned to 16 bytes and the pitches (floats from a row to the next) are multiples of
-/// 4. For a [k][m] tile any such pitch reads without bank conflicts; for an [m][k] tile pitch / 4
+/// Tiles are aligned to 16 bytes. Pitches (floats from a row to the next) are multiples of four. A
+/// [k][m] tile is read without bank conflicts with any such pitch; for an [m][k] tile pitch / 4
 /// must be odd (kBlockK + 4 where kBlockK is a multiple of 8).
 #pragma once
 
