@@ -1,11 +1,12 @@
 /// @file tma_matrices.cuh
 /// @brief Loads of matrices to the stages of tf32/wgmma.cu, and from its accumulators to a matrix.
 ///
-/// A source says where operands come from:
-///   Cursor at(item)             where the first step of a tile begins load(cursor, a, b, barrier)
-///   loads a stage: to a [Shape::M][32], to b [Shape::N][32], and
-///                               arrives at the barrier. If kWholeWarp, all 32 threads call it.
-///   advance(cursor)             to the next step
+/// A source loads the operands. Its functions:
+///
+///     Cursor at(item)               the first step of a tile
+///     load(cursor, a, b, barrier)   loads a stage: to a [Shape::M][32], to b [Shape::N][32], and
+///                                   arrives at the barrier. If kWholeWarp, all 32 threads call it.
+///     advance(cursor)               to the next step
 #pragma once
 
 #include "core/cuda/ptx.hpp"
