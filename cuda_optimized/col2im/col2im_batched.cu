@@ -1,11 +1,11 @@
 /// @file col2im_batched.cu
-/// @brief col2im with all images in one launch.
+/// @brief Batched launch: all images are gathered in one launch.
 ///
 /// - Before: cuda_naive/col2im/col2im.cu
 /// - After: col2im_strided_steps.cu
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
-/// **The idea.** As for im2col: no window crosses an image or a channel, so N images of C channels
+/// **The idea.** As in im2col: no window crosses an image or a channel, so N images of C channels
 /// are one image of N * C channels, and one launch gathers them all.
 ///
 ///     col  [N][C * taps][windows]        ->  [N*C * taps][windows]
@@ -15,9 +15,9 @@
 /// @expect launches 1, of all images
 /// @expect blocks 71, 2 * 4 * 34 * 66 pixels by 256; 2 * 36 image by image
 /// @expect loads_per_output.col 9 * 32 * 64 / (34 * 66) = 8.214, as before
-/// **Costs.** The columns of all images must be there at once: N * C * R * S * P * Q floats.
-/// Declines layouts other than NCHW, and types other than float32.
-/// **Try.** The grid ends at 2048 blocks, and threads go on to further pixels. Give each pixel a
+/// **Costs.** The columns of all images are in memory at once: N * C * R * S * P * Q floats. Not
+/// supported: layouts other than NCHW, and types other than float32.
+/// **Try.** The grid has at most 2048 blocks, and threads step to further pixels. Give each pixel a
 /// thread of its own instead: is B9 faster then, or slower, and why?
 #include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"

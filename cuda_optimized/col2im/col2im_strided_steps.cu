@@ -1,15 +1,15 @@
 /// @file col2im_strided_steps.cu
-/// @brief col2im: only those windows are visited that read the pixel.
+/// @brief Strided steps: a thread visits only the windows that read its pixel.
 ///
 /// - Before: col2im_batched.cu
 /// - After: col2im_vectorized.cu
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
-/// **The idea.** A dilated window has gaps, and it is usual to try every window that covers the
-/// pixel, and to go on if the pixel is in a gap. But which windows read it is known beforehand.
+/// **The idea.** A dilated window has gaps, and the usual loop tries every window that covers the
+/// pixel, and skips it if the pixel is in a gap. But the windows that read it can be computed.
 /// Window o reads position `at` as tap k if o * stride + k * dilation = at. Let g = gcd(stride,
 /// dilation): if g does not divide `at`, no window does. Otherwise o is known modulo dilation / g
-/// (from the inverse of stride / g, which the host finds once), and from one such window to the
+/// (from the inverse of stride / g, which the host computes once), and from one such window to the
 /// next, o grows by dilation / g and k falls by stride / g. So the elements of col that belong to a
 /// pixel form a box, with the same three strides for all pixels.
 ///
@@ -20,14 +20,15 @@
 ///                 x     x     x        window 3
 ///                     x     x     x    window 4
 ///
-/// **Expect.** As many iterations as terms: for stride 1 and dilation d, d times fewer for each
-/// axis. The divisions are by numbers that the host knows, hence multiplications, and a fixed
-/// number of them a pixel. A copy of the bytes of B3 or B4 takes 61 us; this takes several times as
-/// long, as loads have 4 bytes, and each sum waits for its load.
+/// **Expect.** As many iterations as terms: for stride 1 and dilation d, d times fewer per axis.
+/// The divisors are known to the host, so that divisions are multiplications, and a fixed number of
+/// them per pixel. A copy of the bytes of B3 or B4 takes 61 us; this takes several times as long,
+/// as loads have 4 bytes, and each addition waits for its load.
 /// @expect loads_per_output.col 9 * 32 * 64 / (34 * 66) = 8.214, as before: the terms
 /// @expect bytes_per_lane.col.load 4
 /// @expect lanes_per_output.x.store 1
-/// **Costs.** A dozen constants. Declines NHWC, other types, and 2^31 or more pixels in a channel.
+/// **Costs.** A dozen constants. Not supported: NHWC, other types, and 2^31 or more pixels in a
+/// channel.
 /// **Try.** Count the iterations of both rungs on the host for stride 1, dilation 4, 3 taps.
 #include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"

@@ -1,33 +1,34 @@
 /// @file col2im_vectorized.cu
-/// @brief col2im: col is read in vectors of four, and sums are shifted between lanes.
+/// @brief Vector access: col is loaded as 16-byte vectors, and partial sums are shifted between
+/// lanes by shuffles.
 ///
 /// - Before: col2im_strided_steps.cu
 /// - The same maths: cpu_reference/col2im/col2im.cpp
 ///
-/// **The idea.** A thread sums up 4 neighbouring pixels (with stride 2, 8), so that it could read 4
-/// neighbours of a row of col at once. But the tap before or after the centre reads one element
-/// further left or right, which is no aligned vector. So every lane reads the aligned vector of its
-/// own place from each row that it needs, adds those of one tap up, and only then the sums move:
-/// what belongs to the next lane's pixels goes there by a shuffle. The first and the last lane of a
-/// warp only help: they have a neighbour that they cannot ask. So 30 lanes have pixels of their
-/// own, and warps overlap by two.
+/// **The idea.** A thread computes 4 adjacent pixels (with stride 2, 8), so that it could load 4
+/// adjacent elements of a row of col at once. But the tap before or after the centre needs elements
+/// one further left or right, which are not an aligned vector. So every lane loads the aligned
+/// vector of its own position from each row, adds those of one tap, and only then shifts the sums:
+/// a shuffle passes what belongs to the adjacent lane's pixels. The first and the last lane of a
+/// warp have no adjacent lane on one side, and only supply their sums. So 30 lanes have pixels of
+/// their own, and warps overlap by two.
 ///
 ///     3 taps, padding 1       lane 5: q = 20 21 22 23     lane 6: q = 24 25 26 27
 ///     tap 0: pixel q - 1      20 -> pixel 19 (lane 4)     24 -> pixel 23 (lane 5)
 ///     tap 1: pixel q          all stay
 ///     tap 2: pixel q + 1      23 -> pixel 24 (lane 6)     27 -> pixel 28 (lane 7)
 ///
-/// **Expect.** col is read once from memory, in aligned vectors; a fifteenth more from L1. Bytes as
-/// for im2col: at the speed of a copy, 61 us for B3 and B4, 490 for B9 and 245 for B10.
+/// **Expect.** col is loaded once from memory, in aligned vectors; a fifteenth more from L1. Bytes
+/// as for im2col: at the speed of a copy, 61 us for B3 and B4, 490 us for B9 and 245 us for B10.
 /// @expect on --c 4 --size 32,64 --kernel 3,3 --pad 1
 /// @expect bytes_per_lane.col.load 16
 /// @expect bytes_per_lane.x.store 16
 /// @expect lanes_per_output.x.store 1 / 4 = 0.25
 /// **Costs.** Rows of col and x must be aligned vectors (Q % 4 = 0, W % 4 = 0), strides at most 4,
-/// and no tap may lead past the neighbouring four; all else goes to the kernel of
-/// col2im_strided_steps. Declines what that declines.
-/// **Try.** Without the helping lanes, lanes 0 and 31 could load what they miss themselves. How
-/// many loads more does a warp issue then, and how many bytes less?
+/// and no tap may reach past the adjacent four; all else runs the kernel of col2im_strided_steps.
+/// Not supported: as in that rung.
+/// **Try.** Without the two extra lanes, lanes 0 and 31 could load the missing elements themselves.
+/// How many more loads does a warp issue then, and how many bytes fewer?
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -39,7 +40,7 @@ namespace {
 
 constexpr int kThreads = 256;
 /// Blocks that an SM must hold at once: up to 64 registers a thread. With twice as many registers
-/// all loads of a piece are under way at once, but an SM holds half as many threads: slower.
+/// all loads of a piece are in flight at once, but an SM holds half as many threads: slower.
 [[maybe_unused]] constexpr int kBlocks = 4;
 /// So many that a warp usually has one piece of work; with more work than that, warps stride.
 constexpr std::int64_t kMaxBlocks = std::int64_t{1} << 22;
@@ -185,7 +186,7 @@ Kernel any_filter(int stride) {
 }
 
 /// Common filters without dilation have kernels whose loops are unrolled, so that all loads of a
-/// piece are under way at the same time.
+/// piece are in flight at the same time.
 Kernel kernel_for(const Im2colProblem& problem) {
   const WindowAxis &height = problem.height, &width = problem.width;
   if (problem.depth.kernel == 1 && height.kernel == width.kernel && height.dilation == 1 &&

@@ -1,14 +1,15 @@
 /// @file gemm_col2im.cu
-/// @brief conv2d_dgrad by a tiled matrix product and col2im.
+/// @brief GEMM and col2im: a tiled GEMM computes the columns' gradients, and col2im adds them into
+/// dx.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - The kernels: cuda_optimized/gemm/shared/tiled_batched.cu,
 /// cuda_optimized/col2im/col2im_batched.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/gemm_col2im.cpp
 ///
-/// **The idea.** The sum over output channels is a matrix product, col = w^T * dy, for each image
-/// and group; the sum over taps is col2im. The product reuses each dy and w that it loads for a
-/// whole tile of col. What is left to gather are finished sums: col2im has no loop over k.
+/// **The idea.** The sum over output channels is a GEMM, col = w^T * dy, for each image and group;
+/// the sum over taps is col2im. The GEMM reuses each element of dy and w that it loads for a whole
+/// tile of col. col2im gathers finished sums, so it has no loop over k.
 ///
 ///               K/G                P*Q                    P*Q
 ///     C/G*R*S [ w^T ]   x   K/G [  dy  ]   =   C/G*R*S [  col  ]   -- col2im -->  dx
@@ -22,8 +23,8 @@
 /// @expect loads_per_output.workspace 9 * 46 * 46 / (48 * 48) = 8.266, and read once
 /// @expect loads_per_output.weights 9 * 64 / 32 = 18, tiles of 32 pixels
 /// @expect launches 2
-/// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Declined: other layouts
-/// than NCHW, other types than float32, 2^31 and more rows or columns.
+/// **Costs.** Workspace for columns, as many images as fit kColumnBudget. Not supported: other
+/// layouts than NCHW, other types than float32, 2^31 and more rows or columns.
 /// **Try.** Set kColumnBudget (im2col/shared/column_budget.cuh) to 4 MB, then to 1 GB. Which of the
 /// two kernels takes longer now, and why?
 #include "core/conv2d_gradients.hpp"

@@ -1,34 +1,32 @@
 /// @file im2col_gemm.cu
-/// @brief conv2d_wgrad by im2col and a tiled matrix product; db by a block's reduction.
+/// @brief im2col and GEMM: a tiled GEMM computes dw, and a block reduction computes db.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - The kernels: cuda_optimized/im2col/im2col_batched.cu,
-/// cuda_optimized/gemm/shared/tiled_batched.cu
-/// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** The sum over outputs is a matrix product, dw = dy * col^T, for each group; images
-/// add to the same dw, one product after the other. A tile of the product reuses each dy and each x
-/// that it loads.
+/// **The idea.** The sum over outputs is a GEMM, dw = dy * col^T, for each group; the GEMMs of the
+/// images run one after the other and add to the same dw. A tile of the GEMM reuses each dy and
+/// each x that it loads.
 ///
 ///            P*Q              C/G*R*S             C/G*R*S
 ///     K/G [  dy  ]   x  P*Q [  col^T  ]  =  K/G [   dw   ]
 ///
 /// No atomics: the images follow one another in the same stream, so every sum has a fixed order,
-/// and the same input gives the same bits. db takes a block for each channel: its threads sum up
-/// strided parts, coalesced, and then add pairs of parts in shared memory.
+/// and the same input gives the same bits. One block per channel computes db: its threads add
+/// strided parts, coalesced, and then pairs of parts in shared memory.
 ///
 ///     step 4:  0+4 1+5 2+6 3+7      step 2:  0+2 1+3      step 1:  0+1
 ///
-/// **Expect.** One launch of im2col for as many images as the workspace holds, one product an
-/// image. dw is small and the sum is long: B4's dw has 36 tiles of 32 x 32 for 132 SMs.
+/// **Expect.** One launch of im2col for as many images as the workspace holds, one GEMM per image.
+/// dw is small and K is large: B4's dw has 36 tiles of 32 x 32 for 132 SMs.
 /// @expect lanes_per_output.workspace.store 144 * 256 / 9280 = 3.972, the columns are written once
 /// @expect loads_per_output.workspace 2 * 144 * 256 / 9280 = 7.945, and read for each 32 filters
 /// @expect launches 3, with db's
-/// **Costs.** Most of the GPU is idle unless K and C * R * S are large; splitting the sum over
-/// blocks (split-K) would mend that. Workspace for columns, as many images as fit kColumnBudget.
-/// Declined: other layouts than NCHW, other types than float32, 2^31 and more rows or columns.
-/// **Try.** Write the columns of all images side by side, and compute one product with a single
-/// sum. What do the launches become, and what the workspace?
+/// **Costs.** Most of the GPU is idle unless K and C * R * S are large, because there is no
+/// split-K. Workspace for columns, as many images as fit kColumnBudget. Not supported: other
+/// layouts than NCHW, other types than float32, 2^31 and more rows or columns.
+/// **Try.** Write the columns of all images into one matrix, and compute one GEMM. How many
+/// launches are left, and how large is the workspace?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/batched_gemm.hpp"
 #include "core/implementation.hpp"

@@ -70,7 +70,7 @@ struct LoneHalves : GatheredHalves<Shape, T> {
 
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small products: tiles for more of the SMs.
+using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small GEMMs: tiles for more of the SMs.
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
 using Large = WgmmaShape<128, 256, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
 
@@ -189,8 +189,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   ptx::barrier_cluster_wait();
 }
 
-/// As many clusters as run at the same time, if there is so much work: each takes one item after
-/// the other, a tile for each of its blocks.
+/// Launches as many clusters as are resident at the same time, but no more than there are items, of
+/// a tile for each block.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {

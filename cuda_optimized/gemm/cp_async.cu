@@ -1,15 +1,16 @@
 /// @file cp_async.cu
-/// @brief `cp.async` pipeline: several stages are copied asynchronously, past the registers.
+/// @brief `cp.async` pipeline: several stages are copied asynchronously, without passing through
+/// registers.
 ///
 /// - Before: double_buffered.cu
 /// - After: mma.cu, split_k.cu, tf32/mma.cu
 /// - As a building block: shared/async_tiles.cuh (split_k and stream_k are made of it)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A thread that loads into registers must come back to store what has arrived.
-/// `cp.async` (Ampere and later) copies from global to shared memory by itself. A thread starts the
-/// copies of a step, closes them as a group, and later waits for all groups but the last few: the
-/// copies of several steps can be on their way, into a ring of stages in shared memory:
+/// **The idea.** A prefetch into registers needs a second instruction that stores the data.
+/// `cp.async` (Ampere and later) copies from global to shared memory asynchronously. A thread
+/// starts the copies of a step, commits them as a group, and later waits until only the last few
+/// groups are pending. The copies of several steps can be in flight, into a ring of stages:
 ///
 ///     stage 0   | copy 0      | compute 0 | copy 3    . . . . . . | compute 3
 ///     stage 1   |   copy 1  . . . . . . . | compute 1 | copy 4    . . . . .        time ->
@@ -17,21 +18,20 @@
 ///                             ^ before each step: wait for its group, one barrier,
 ///                               then start the copies of the step after the next
 ///
-/// A copy cannot transpose, but it may be as small as 4 bytes: a's elements go one by one to their
-/// places in the transposed tile, b's rows in pieces of 16 bytes. Past K the copies write zeros.
+/// A copy cannot transpose, but it may be as small as 4 bytes: elements of a are copied one by one
+/// into the transposed tile, rows of b in pieces of 16 bytes. Beyond K the copies write zeros.
 ///
-/// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies, some
-/// 60 other instructions. The copies take no registers for data. The last few per cent are decided
-/// by which registers the compiler gives the multiply-adds. Predicted on an H200: 49 TFLOP/s at
-/// 4096 (2.8 ms).
+/// **Expect.** For each thread and step of 16: 1024 multiply-adds, 64 float4 loads, 10 copies,
+/// about 60 other instructions. Copies take no data registers. The register allocation of the
+/// multiply-adds decides the last per cent. Predicted on an H200: 49 TFLOP/s at 4096 (2.8 ms).
 /// @expect lanes.global.load 0, nothing passes through registers
 /// @expect bytes_per_lane.b.async 16
 /// @expect bytes_per_lane.a.async 4, on their way they are transposed
 /// @expect barriers_per_block 64 / 16 = 4, one a step of 16
 /// **Costs.** 50 KB of shared memory for three stages. Before sm_80 the copies are loads and
-/// stores, one after the other. Declines what register_tile declines.
+/// stores, one after the other. Not supported: as before.
 /// **Try.** Leave cp_async_wait_group() out. On a GPU the result may well be right most of the
-/// time. What does cuda_on_cpu make of it?
+/// time. What does cuda_on_cpu report?
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
@@ -40,7 +40,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kStages = 3;                   ///< Steps in shared memory, or on their way.
+constexpr int kStages = 3;                   ///< Steps in shared memory, or in flight.
 constexpr int kBlockK = 16;                  ///< Depth of a step.
 [[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
 
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   auto* b_tiles = reinterpret_cast<float(*)[kBlockK][kTileN]>(a_tiles + kStages);
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
   const int row = warp / kWarps * kWarpM + lane / kAcross * 4;  // its first ones
@@ -147,7 +147,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   };
   const auto wait = [] {
     ptx::cp_async_wait_group<kStages - 2>();  // now this thread's copies have landed
-    __syncthreads();  // those of the others, too, and all have read the tiles of the step before
+    __syncthreads();  // those of the others, too, and all have read the tiles of the previous step
   };
 
   // A group of copies for every stage, also where there is nothing to copy: so that waiting for all
@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   };
 
   int now = 0, write = kStages - 1;            // stages
-  const auto copy_into_last = [&](int step) {  // which nobody reads since the barrier
+  const auto copy_into_last = [&](int step) {  // no thread reads that stage after the barrier
     if (step + kStages - 1 < map.k_steps) copy(step + kStages - 1, write);
     ptx::cp_async_commit_group();
     write = write + 1 == kStages ? 0 : write + 1;
@@ -194,7 +194,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
         read(now, k + 1);
       } else if (kAhead) {
         wait();
-        read(next, 0);  // after the last step, nobody uses them
+        read(next, 0);  // after the last step, the values are not used
       }
       if (k == 0 && kAhead) copy_into_last(step);
         // Squares of 2 x 2, along rows of squares and back, for the compiler's choice of registers:

@@ -6,24 +6,25 @@
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** The tiles of the next step are loaded into registers before the arithmetic of this
-/// one, and stored after it, into the other one of two pairs of tiles. No thread reads the pair
-/// that others write, so that one barrier a step is enough:
+/// step, and stored after it, into the second of two pairs of tiles. No thread reads the pair that
+/// other threads write, so that one barrier per step suffices:
 ///
 ///     registers -> shared   A: 0 |          B: 1 |          A: 2 |
 ///     global -> registers        | 1 . . .       | 2 . . .       |      time ->
 ///     arithmetic                 | A ========    | B ========    | A ===
 ///
-/// Loads that nobody waits for cost a place to put what they bring, and nothing else. The same goes
-/// for shared memory: the operands of the next k are loaded before the arithmetic of this one.
+/// A prefetch costs only the registers or the buffer that receives the data. Loads from shared
+/// memory are prefetched in the same way: the operands of the next k are loaded before the
+/// arithmetic of this k.
 ///
-/// **Expect.** No waiting for global memory, and half of the barriers: one for 8 steps along k.
+/// **Expect.** No stalls on global memory, and half of the barriers: one for 8 steps along k.
 /// Predicted on an H200: 43 TFLOP/s at 4096 (3.2 ms).
 /// @expect barriers_per_block 64 / 8 = 8, one a step
 /// @expect loads_per_output.a 64 / 32 / 4 = 0.5, no more than before
 /// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8
-/// **Costs.** 8 more registers a thread, for the float4 of a and of b on their way, and twice the
-/// shared memory (16.6 KB). Declines what register_tile declines.
-/// **Try.** Store the fetched tiles before the arithmetic. What does the warp wait for now?
+/// **Costs.** 8 more registers per thread, for the float4 of a and of b in flight, and twice the
+/// shared memory (16.6 KB). Not supported: as before.
+/// **Try.** Store the prefetched tiles before the arithmetic. On what does the warp stall now?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
@@ -67,7 +68,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   __shared__ __align__(16) float b_tiles[2][kBlockK][kTileN];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);

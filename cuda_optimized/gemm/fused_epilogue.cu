@@ -37,7 +37,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small products: tiles for more of the SMs.
+using Narrow = WgmmaShape<128, 64, 7, 1>;   ///< For small GEMMs: tiles for more of the SMs.
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
 using Large = WgmmaShape<128, 256, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
 

@@ -1,5 +1,6 @@
 /// @file ldmatrix.cu
-/// @brief gemm on the tensor cores: ldmatrix loads fragments from XOR-swizzled tiles.
+/// @brief `ldmatrix` with XOR swizzle: fragments are loaded from shared memory without bank
+/// conflicts.
 ///
 /// - Before: mma.cu
 /// - After: tma.cu
@@ -40,7 +41,7 @@ namespace {
 
 constexpr int kMmaK = 16;  ///< Of k in an instruction.
 
-/// The sizes of a kernel: a block's tile of c and a warp's, stages, and blocks an SM.
+/// The sizes of a kernel: a block's tile of c and a warp's, stages, and blocks per SM.
 template <int kM, int kN, int kWarpM, int kWarpN, int kStages_, int kBlocks_>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
@@ -79,7 +80,7 @@ struct Fragments {
 
 /// What the copies of tiles must look at.
 enum class Edges {
-  none,     ///< Nothing: all tiles are whole, and rows of a and b begin at multiples of 16 bytes.
+  none,     ///< Nothing: all tiles are whole, and rows of a and b are aligned to 16 bytes.
   checked,  ///< Tiles may reach beyond a and b.
   by_ones   ///< And rows begin anywhere: elements pass through registers, one by one.
 };
@@ -89,7 +90,7 @@ template <class S, class T, Edges kEdges>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     gemm_ldmatrix(GemmProblem gemm, TileMapProblem map, const T* a, const T* b, RowsOfC<T> c) {
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   const std::int64_t m0 = std::int64_t{tile.m} * S::M, n0 = std::int64_t{tile.n} * S::N;
   T* const stages = dynamic_shared<T>();
 
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   };
   const auto wait_for_next = [] {
     ptx::cp_async_wait_group<S::kStages - 2>();
-    // Makes the copies of all threads visible to all; and separates the loads of the stage before
+    // Makes the copies of all threads visible to all; and separates the loads of the previous stage
     // from the copies that will overwrite it.
     __syncthreads();
   };
@@ -158,7 +159,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       }
       // After the last step these are of a stage without data: no product contains them.
       fragments[1 - now].load(stages + read * S::kNumbers, a_from, b_from, (k + kMmaK) % kHalfStep);
-      if (k == 0) copy(write);  // into the stage of the step before
+      if (k == 0) copy(write);  // into the stage of the previous step
 #pragma unroll
       for (int i = 0; i < S::WarpM / 16; ++i) {
 #pragma unroll

@@ -1,5 +1,5 @@
 /// @file mma.cu
-/// @brief gemm on the tensor cores: mma.sync in half precision, with FP32 accumulators.
+/// @brief Half-precision tensor cores: `mma.sync` multiplies fragments into FP32 accumulators.
 ///
 /// - Before: cp_async.cu
 /// - After: ldmatrix.cu
@@ -24,8 +24,8 @@
 /// @expect loads_per_output.shared 8 * (4 * 4 + 4 * 4) * 32 / 2048 = 4
 /// @expect excess_per_request.shared.load 3, each takes four wavefronts in place of one
 /// @expect barriers_per_block 128 / 32 = 4, one a stage
-/// **Costs.** 48 KB of shared memory. Rows that do not begin at multiples of 16 bytes are copied
-/// element by element. Not supported: other types, a bias or an activation, split-K maps.
+/// **Costs.** 48 KB of shared memory. Rows that are not aligned to 16 bytes are copied element by
+/// element. Not supported: other types, a bias or an activation, split-K maps.
 /// **Try.** Make the rows of both tiles 8 elements longer. How many wavefronts are left?
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
@@ -40,7 +40,7 @@ namespace {
 constexpr int kTileM = 128, kTileN = 128;  ///< Of c, a block's.
 constexpr int kWarpM = 64, kWarpN = 32;    ///< Of c, a warp's.
 constexpr int kThreads = kTileM / kWarpM * (kTileN / kWarpN) * 32;
-constexpr int kStages = 3;                        ///< Steps in shared memory, or on their way.
+constexpr int kStages = 3;                        ///< Steps in shared memory, or in flight.
 constexpr int kStep = 32;                         ///< Of k in a stage.
 constexpr int kMmaM = 16, kMmaN = 8, kMmaK = 16;  ///< Of one instruction.
 
@@ -51,16 +51,16 @@ struct Stage {
 };
 
 /// A tile of c for each block. Grid: the map's. Block (kThreads).
-/// @tparam kAligned rows of a and b begin at multiples of 16 bytes
+/// @tparam kAligned rows of a and b are aligned to 16 bytes
 template <class T, bool kAligned>
 __global__ void __launch_bounds__(kThreads, 2)
     gemm_mma(GemmProblem gemm, TileMapProblem map, const T* a, const T* b, RowsOfC<T> c) {
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   const std::int64_t m0 = std::int64_t{tile.m} * kTileM, n0 = std::int64_t{tile.n} * kTileN;
   auto* const stages = dynamic_shared<Stage<T>>();
 
-  // A thread copies eight numbers at a time: of the rows a_m, a_m + kRowsA ... of a's tile, and of
+  // A thread copies eight elements at a time: of the rows a_m, a_m + kRowsA ... of a's tile, and of
   // the rows b_k, b_k + kRowsB ... of b's.
   constexpr int kEightsA = kStep / 8, kRowsA = kThreads / kEightsA;
   constexpr int kEightsB = kTileN / 8, kRowsB = kThreads / kEightsB;
@@ -87,7 +87,7 @@ __global__ void __launch_bounds__(kThreads, 2)
   };
 
   // In the layout of the fragments, a lane is `group` rows (of b: columns) and `place` pairs of
-  // numbers away from the first one.
+  // elements away from the first one.
   const int group = static_cast<int>(threadIdx.x % 32 / 4),
             place = static_cast<int>(threadIdx.x % 4);
   const int warp = static_cast<int>(threadIdx.x / 32);
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(kThreads, 2)
 #pragma unroll 1
   for (int step = 0; step < map.k_steps; ++step) {
     ptx::cp_async_wait_group<kStages - 2>();
-    // Makes the copies of all threads visible to all; and separates the loads of the step before
+    // Makes the copies of all threads visible to all; and separates the loads of the previous step
     // from the copies that will overwrite its tiles.
     __syncthreads();
     copy(step + kStages - 1);

@@ -22,7 +22,7 @@
 /// limit. Predicted on an H200: 1.5 % less time than hopper/small_tiles at 4096, 0.8 % at 8192.
 /// @expect on --m 640 --n 128 --k 8 --dtype bf16
 /// @expect requests.shared.async 10 * (1 + 2) = 30, as before
-/// @expect bytes_per_lane.shared.store 4, two sums that were rounded before
+/// @expect bytes_per_lane.shared.store 4, two accumulators that were rounded before
 /// @expect blocks 8, as before, for 10 tiles
 /// **Costs.** 64 registers per thread, of 232. Not supported: as before.
 /// **Try.** Store two pieces in each of two steps, and all four in the first. What does it cost?
@@ -38,7 +38,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
-using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Low = LowShape<128, 7>;      ///< For small GEMMs: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 

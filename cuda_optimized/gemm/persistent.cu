@@ -1,5 +1,6 @@
 /// @file persistent.cu
-/// @brief gemm on Hopper: a persistent kernel, whose producer runs ahead into the next tile.
+/// @brief Persistent kernel: blocks compute several tiles, and the producer runs ahead into the
+/// next one.
 ///
 /// - Before: warp_specialized.cu
 /// - After: tma_store.cu, tf32/wgmma.cu
@@ -14,7 +15,7 @@
 ///     producer    tile 0, step 61 | 62 | 63 | tile 1, step 0 | 1 | 2 | wait for empty
 ///     consumers        ... step 62 | step 63 | store tile 0           | tile 1, step 0
 ///
-/// A tile scheduler maps a running index to a tile, 8 columns of tiles side by side.
+/// A tile scheduler maps a running index to a tile, in groups of 8 columns of tiles.
 ///
 /// **Expect.** A step of a tile of 128 x 256 loads 48 KB for 1024 cycles of the tensor cores: 48
 /// bytes a cycle and SM, where the L2 cache delivers about 34. That is 71 % of 990 TFLOP/s.
@@ -25,8 +26,8 @@
 /// @expect bytes_per_lane.c.store 16
 /// @expect on --m 1280 --n 128 --k 8 --dtype bf16
 /// @expect blocks 8, one an SM of cuda_on_cpu, for 10 tiles
-/// **Costs.** 99 to 198 KB of shared memory a block. Where rows of a or b do not begin at multiples
-/// of 16 bytes, a warp copies element by element. Not supported: as before.
+/// **Costs.** 99 to 198 KB of shared memory a block. Where rows of a or b are not aligned to 16
+/// bytes, a warp copies element by element. Not supported: as before.
 /// **Try.** Let b's descriptor step by 32 bytes for 16 steps of k, as a's does. What does c hold?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
@@ -39,9 +40,9 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves or GatheredHalves. Grid: <= places.count; block kWgmmaThreads.
 template <class Shape, class T, class Source>
@@ -147,8 +148,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const RowsOfC<T>& c) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
@@ -158,8 +158,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const RowsOfC<T>&
          source, work, places, c);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);

@@ -1,15 +1,16 @@
 /// @file register_tile.cu
-/// @brief Register tile: a thread holds 8 x 8 accumulators.
+/// @brief Register tile: each thread holds 8 x 8 accumulators, so that every loaded value is used 8
+/// times.
 ///
 /// - Before: tiled.cu
 /// - After: vectorized.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** In a cycle, shared memory hands out 32 numbers, and an SM could start 128
-/// multiply-adds. So what comes from shared memory must be used several times, and registers are
-/// the place to keep it: with 8 numbers of a column of a and 8 of a row of b, a thread adds to 64
-/// sums. The block's tile grows from 32 x 32 to 128 x 128, so that four times less is loaded from
-/// global memory, too. It is 8 deep instead of 32: 8 KB of shared memory are enough.
+/// **The idea.** Shared memory delivers 32 floats per cycle, and an SM can start 128 multiply-adds.
+/// So each value from shared memory must be reused from registers: with 8 values of a column of a
+/// and 8 of a row of b, a thread updates 64 accumulators. The tile of a block grows from 32 x 32 to
+/// 128 x 128, which also divides the loads from global memory by four. It is 8 deep instead of 32:
+/// 8 KB of shared memory suffice.
 ///
 ///              b0 b1 ... b7          one step along k, one thread:
 ///            + - - - - - - - +       8 + 8 loads, 64 multiply-adds
@@ -19,18 +20,18 @@
 ///        a7  | + + + + + + + |
 ///            + - - - - - - - +
 ///
-/// **Expect.** 1/4 load from shared memory for each multiply-add, where tiled has 2: the pipelines
-/// of the arithmetic and of shared memory would both be full, if nothing ever waited. With two
-/// barriers a step, and no load on its way during the arithmetic, predicted on an H200: 25 TFLOP/s
-/// at 4096 (5.5 ms).
-/// @expect loads_per_output.shared 64 * (2 + 2) / (2 * 2) = 64, in a small tile 2 x 2 sums a thread
+/// **Expect.** 1/4 load from shared memory per multiply-add, where tiled.cu has 2: without stalls,
+/// arithmetic and shared memory would both be busy. With two barriers per step, and no load in
+/// flight during the arithmetic, predicted on an H200: 25 TFLOP/s at 4096 (5.5 ms).
+/// @expect loads_per_output.shared 64 * (2 + 2) / (2 * 2) = 64, in a small tile 2 x 2 accumulators
+/// per thread
 /// @expect loads_per_output.a 64 / 32 = 2, small tiles have 32 x 32
 /// @expect barriers_per_block 2 * 64 / 8 = 16, two a step of 8
 /// @expect excess.shared.load 0
-/// **Costs.** Up to 128 registers a thread: two blocks of 256 threads an SM. Small products get
-/// smaller tiles, down to 2 x 2 elements a thread. Declines what tiled declines.
-/// **Try.** Give each thread eight neighbouring rows and columns instead of every sixteenth one.
-/// The result is the same. How many banks does a warp's load of b meet now?
+/// **Costs.** Up to 128 registers per thread: two blocks of 256 threads per SM. Small problems use
+/// smaller tiles, down to 2 x 2 accumulators per thread. Not supported: as before.
+/// **Try.** Give each thread eight adjacent rows and columns instead of every sixteenth. How many
+/// bank conflicts does a warp's load of b have now?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
@@ -70,7 +71,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks)
   __shared__ float b_tile[kBlockK][kTileN];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int thread = static_cast<int>(threadIdx.x);
   const int tx = thread % kAcross, ty = thread / kAcross;

@@ -1,38 +1,34 @@
 /// @file split_k.cu
-/// @brief gemm: several blocks share a tile of c, each a part of the sums; a second kernel adds up.
+/// @brief Split-K: several blocks compute partial results of one tile of c; a second kernel adds
+/// them.
 ///
 /// - Before: cp_async.cu
 /// - After: stream_k.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A product with a small c and long sums, as in a weight gradient, has few tiles,
-/// and most SMs would have nothing to do. So K is cut into parts, and each block computes one part
-/// of the sums of one tile:
+/// **The idea.** A GEMM with a small c and a large K, as in a weight gradient, has few tiles, and
+/// most SMs would be idle. So K is cut into parts, and each block computes one part of one tile:
 ///
-///               k ->
-///            + - - - - - + - - - - - + - - - - - +
-///         a  |  part 0   |  part 1   |  part 2   |       three blocks, one tile of c
-///            + - - - - - + - - - - - + - - - - - +
-///                                                        workspace [part][m][n]
-///     c = part 0 + part 1 + part 2                       a second kernel, in this order
+///     a  |  part 0   |  part 1   |  part 2   |    three blocks, one tile of c, cut along k
+///     c = part 0 + part 1 + part 2                a second kernel, from workspace [part][m][n]
 ///
-/// Adding the parts to c with atomics would save the workspace. But they would arrive in any order,
-/// and floats added in another order give other bits.
+/// Adding the parts to c with atomics would save the workspace. But the order of the additions
+/// would vary, and floating-point sums in another order have other bits.
 ///
-/// **Expect.** For m 512, n 512, k 16384 there are 16 tiles of 128 x 128; cp_async takes 256 small
-/// ones instead, which load four times as much. Here 16 x 16 blocks compute with the large tile.
-/// Predicted on an H200: 220 us, of which 6 for the second kernel (16 MB to and from the L2 cache);
-/// cp_async: 400.
+/// **Expect.** For m 512, n 512, k 16384 there are 16 tiles of 128 x 128; cp_async.cu uses 256
+/// small tiles instead, which load four times as much. Here 16 x 16 blocks compute with the large
+/// tile. Predicted on an H200: 220 us, of which 6 us for the second kernel (16 MB to and from the
+/// L2 cache); cp_async.cu: 400 us.
 /// @expect on --m 64 --n 64 --k 512
 /// @expect lanes_per_output.workspace.store 8 / 4 = 2, eight parts of 4 steps of 16, in vectors
 /// @expect lanes_per_output.workspace.load 8, one of each part
 /// @expect launches 2
 /// @expect blocks 4 * 8 + 64 * 64 / 256 = 48, four tiles in eight parts; then sums
 /// **Costs.** parts * M * N floats of workspace, written and read once, and a launch. With enough
-/// tiles there is one part, and no second kernel. Parts have at least 4 steps of 16. Takes the maps
-/// row_major and split_k, which asks for two parts even if they are shorter; declines all others.
-/// **Try.** Let the blocks add their part to c with atomicAdd() instead, and run the tests. What
-/// must the table of rungs say about it now, and which test would notice if it did not?
+/// tiles there is one part, and no second kernel. Parts have at least 4 steps of 16. Supported
+/// maps: row_major, and split_k, which has at least two parts, even if they are shorter.
+/// **Try.** Let the blocks add their parts to c with atomicAdd(), and run the tests. How must the
+/// table of rungs describe it now, and which test would notice if it did not?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/gemm_problem.hpp"
@@ -44,7 +40,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or on their way.
+constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or in flight.
 constexpr int kBlockK = 16;  ///< Depth of a step.
 using Large = ThreadTile<128, 128, kBlockK, 8, 8, 4>;
 using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 8>;
@@ -55,7 +51,7 @@ constexpr int kFewestSteps = 4;              ///< Of a part, if there is more th
 constexpr int kMostBlocks = 2 * 132;         ///< The blocks that run at once on an H200.
 constexpr int kSumThreads = 256;
 
-/// Part `s` of the sums of a tile for block z = s. Grid: the map's, split_k. Block
+/// Part `s` of the accumulators of a tile for block z = s. Grid: the map's, split_k. Block
 /// (Tile::kThreads).
 /// @param parts [map.splits][part_floats], each part as c; null if there is one, which is c
 /// @tparam kAligned see rows_are_aligned()
@@ -63,7 +59,7 @@ template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads)
     gemm_split_k(Product product, TileMapProblem map, float* parts, std::int64_t part_floats) {
   tile_map::Tile place;
-  if (!tile_map::tile_of_block(map, &place)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &place)) return;  // uniform for the block
   const int part = static_cast<int>(blockIdx.z);
   const int steps_of_part = ceil_div(map.k_steps, map.splits);
   const int begin = part * steps_of_part;
@@ -107,8 +103,8 @@ TileShape shape_of(const GemmProblem& gemm, std::int64_t enough) {
   return TileShape::small;
 }
 
-/// As many parts as make one block for each place on the machine. Their number decides the bits of
-/// the result, so it depends on nothing but the problem.
+/// As many parts as give one block for each resident block of the GPU. Their number decides the
+/// bits of the result, so it depends on only the problem.
 int splits_of(const GemmProblem& gemm) {
   const std::int64_t tiles = count_tiles(gemm, extents_of(shape_of(gemm, kEnoughTiles)));
   const int wanted = static_cast<int>(std::max<std::int64_t>(kMostBlocks / tiles, 1));

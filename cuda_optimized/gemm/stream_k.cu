@@ -1,34 +1,34 @@
 /// @file stream_k.cu
-/// @brief gemm: every block gets the same number of steps, wherever tiles begin and end.
+/// @brief Stream-K: every block computes the same number of steps, across the boundaries of tiles.
 ///
 /// - Before: split_k.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** With 324 tiles and 264 places for blocks, 60 tiles are left for a second round, in
-/// which most of the machine waits. So share out not the tiles, but the steps along k: all steps of
-/// all tiles, one tile after the other, are cut into equal shares, one for each place.
+/// **The idea.** With 324 tiles and 264 resident blocks, 60 tiles are left for a second wave, in
+/// which most SMs are idle. So not tiles but steps along k are divided: the steps of all tiles, one
+/// tile after the other, are cut into equal shares, one per resident block.
 ///
 ///     tiles     |    0    |    1    |    2    |    3    |    4    |
-///     blocks    |     A     |     B     |     C     |     D     |
-///                         a piece of the sums of tile 1: A's, the rest is B's
+///     blocks    |     A     |     B     |     C     |     D     |     tile 1 = a part of A + a
+///     part of B
 ///
-/// A block that has a whole tile stores it to c. It has at most two pieces of tiles, one at either
-/// end of its share: one that begins a tile, and one that ends a tile or lies inside of one. Each
-/// has a place in the workspace, and a second kernel adds the pieces of a tile in the order of the
-/// blocks, so that the bits are the same in each run (after Osama et al., "Stream-K", 2023).
+/// A block stores a whole tile to c. It has at most two partial tiles, one at either end of its
+/// share: one that begins a tile, and one that ends a tile or lies inside of one. Each has a slot
+/// in the workspace, and a second kernel adds the parts of a tile in the order of the blocks, so
+/// that the bits are the same in each run (after Osama et al., "Stream-K", 2023).
 ///
-/// **Expect.** No idle second round: for m 2304, n 2304, k 2304 (324 tiles), predicted on an H200
-/// 530 us, and 650 for cp_async. With 4096 and more there are enough rounds for the last one not to
-/// matter: then it is slower, as neighbouring blocks no longer walk along k together.
+/// **Expect.** No idle second wave: for m 2304, n 2304, k 2304 (324 tiles), predicted on an H200
+/// 530 us, and 650 us for cp_async.cu. From 4096 on there are so many waves that the last one
+/// matters little: then it is slower, as neighbouring blocks no longer step along k together.
 /// @expect on --m 128 --n 128 --k 512
 /// @expect blocks 32 / 4 + 16 = 24, a tile's 32 steps in shares of 4; then its sums
 /// @expect lanes_per_output.workspace.store 8 / 4 = 2, eight pieces
 /// @expect lanes_per_output.workspace.load 8 / 4 = 2
 /// @expect launches 2
-/// **Costs.** Two tiles of workspace a block (35 MB on an H200), written and read once where there
-/// are pieces, and a launch. Takes the maps row_major and stream_k; declines all others.
-/// **Try.** Give the tiles of all full rounds to blocks as cp_async does, and only the rest, and
-/// one full round before it, to shares. Why is the rest alone not enough?
+/// **Costs.** Two tiles of workspace per block (35 MB on an H200), written and read once where
+/// there are partial tiles, and a launch. Supported maps: row_major and stream_k.
+/// **Try.** Compute the tiles of all full waves as cp_async.cu does, and divide only the rest and
+/// one full wave before it into shares. Why is the rest alone not enough?
 #include "core/cuda/device_attribute.hpp"
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
@@ -39,7 +39,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or on their way.
+constexpr int kStages = 3;   ///< Steps whose tiles are in shared memory, or in flight.
 constexpr int kBlockK = 16;  ///< Depth of a step.
 using Large = ThreadTile<128, 128, kBlockK, 8, 8, 4>;
 using Wide = ThreadTile<64, 128, kBlockK, 8, 8, 8>;
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   }
 }
 
-/// As large as c has use for: equal shares need no small tiles.
+/// As large as c allows: equal shares need no small tiles.
 TileShape shape_of(const GemmProblem& gemm) {
   if (gemm.M <= 32 && gemm.N <= 32) return TileShape::small;
   if (gemm.M <= 64) return gemm.N <= 64 ? TileShape::medium : TileShape::wide;

@@ -1,5 +1,6 @@
 /// @file tiled.cu
-/// @brief Shared-memory tiles: a block stages tiles of a and b; any tile order.
+/// @brief Shared-memory tiles: a block stages tiles of a and b, and computes a tile of c in any
+/// tile order.
 ///
 /// - Before: cuda_naive/gemm/direct.cu
 /// - After: register_tile.cu
@@ -7,31 +8,27 @@
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** The 32 x 32 elements of c that a block computes need 32 rows of a and 32 columns
-/// of b, and each element of those is needed 32 times. So the block walks along k in steps of 32:
-/// each of its 1024 threads loads one element of a's tile and one of b's, then all wait for one
-/// another and multiply from shared memory. A tile map tells a block which tile of c it computes; c
-/// is the same under each map.
+/// of b, and each of those elements is needed 32 times. The block steps along k by 32: each of its
+/// 1024 threads loads one element of a and one of b into shared memory, and after a barrier all
+/// threads multiply from there. A tile map selects the block's tile of c; the result is the same
+/// for each map.
 ///
-///                    k ->  + - - +          one step: 2 x 1024 loads from memory,
-///                          |  b  |          1024 x 32 multiply-adds
-///                          + - - +
-///         + - - + - - +    + - - +          tiles of 32 x 32 floats; a warp loads a row of each,
-///      m  |  a  | next|    |  c  |          and computes a row of c
-///         + - - + - - +    + - - +
+///     c tile 32 x 32 += a tile [32][k..k+32] * b tile [k..k+32][32]     2 x 1024 loads from memory
+///     a warp loads a row of each tile, and computes a row of c          1024 x 32 multiply-adds
 ///
-/// **Expect.** Loads from memory fall 32 times, to 1/16 for each multiply-add. Loads from shared
-/// memory take their place, two for each multiply-add; nvcc joins those of four neighbours in a row
-/// of a, which leaves 1.25. An SM serves one warp's load a cycle: at most 1/5 of the arithmetic
+/// **Expect.** Loads from memory fall by a factor of 32, to 1/16 per multiply-add. They are
+/// replaced by two loads from shared memory per multiply-add; nvcc combines four loads of a row of
+/// a, which leaves 1.25. An SM serves one load of a warp per cycle: at most 1/5 of the arithmetic
 /// peak, but the caches are no longer the limit.
 /// @expect loads_per_output.a 64 / 32 = 2, once for 32 columns
 /// @expect loads_per_output.b 64 / 32 = 2, once for 32 rows
 /// @expect loads_per_output.shared 2 * 64 = 128, as written
 /// @expect barriers_per_block 2 * 64 / 32 = 4, two a step of 32
-/// **Costs.** Two barriers a step; 8192 bytes of shared memory and 1024 threads a block. Edges are
-/// computed as whole tiles: with M = 1, one thread in 32 has an element. Declines the maps that
-/// hand out less than whole tiles.
-/// **Try.** Let a block have 32 x 8 threads, each with four elements of a column of c. How many
-/// loads from shared memory does a multiply-add cost now?
+/// **Costs.** Two barriers per step; 8192 bytes of shared memory and 1024 threads per block. Edge
+/// tiles are computed as whole tiles: with M = 1, one thread in 32 has an element. Not supported:
+/// tile maps with parts of tiles.
+/// **Try.** Use 32 x 8 threads, each with four elements of a column of c. How many loads from
+/// shared memory does a multiply-add need now?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
@@ -48,7 +45,7 @@ __global__ void __launch_bounds__(kThreads) gemm_tiled(Product product, TileMapP
   __shared__ float b_tile[kTile][kTile];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int tx = static_cast<int>(threadIdx.x), ty = static_cast<int>(threadIdx.y);
   const std::int64_t m0 = std::int64_t{tile.m} * kTile, n0 = std::int64_t{tile.n} * kTile;

@@ -1,5 +1,6 @@
 /// @file tma.cu
-/// @brief gemm on Hopper: TMA loads the swizzled tiles; the products are those of ldmatrix.cu.
+/// @brief TMA: one thread issues copies of whole swizzled tiles; the products are those of
+/// ldmatrix.cu.
 ///
 /// - Before: ldmatrix.cu
 /// - After: wgmma.cu
@@ -25,8 +26,8 @@
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
 /// @expect lanes_per_request.shared.async 1, one thread issues a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288
-/// **Costs.** Where rows of a or b do not begin at multiples of 16 bytes, a warp copies element by
-/// element, which is slow. Not supported: GPUs before compute capability 9.0, and as before.
+/// **Costs.** Where rows of a or b are not aligned to 16 bytes, a warp copies element by element,
+/// which is slow. Not supported: GPUs before compute capability 9.0, and as before.
 /// **Try.** Let one thread issue all boxes of a stage. Who waits for its warp, and where?
 #include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
@@ -43,7 +44,7 @@ namespace {
 
 constexpr int kMmaK = 16;  ///< Of k in an instruction.
 
-/// The sizes of a kernel: a block's tile of c and a warp's, stages, and blocks an SM.
+/// The sizes of a kernel: a block's tile of c and a warp's, stages, and blocks per SM.
 template <int kM, int kN, int kWarpM, int kWarpN, int kStages_, int kBlocks_>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
@@ -93,7 +94,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     gemm_tma(const __grid_constant__ Source source, TileMapProblem map, RowsOfC<T> c) {
   __shared__ std::uint64_t full[S::kStages];  // the stage's boxes have arrived
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   const int m0 = tile.m * S::M, n0 = tile.n * S::N;
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;  // the swizzle is of addresses
@@ -159,7 +160,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       }
       // After the last step these are of a stage without data: no product contains them.
       fragments[1 - now].load(stage_at(read), a_from, b_from, (k + kMmaK) % kHalfStep);
-      if (k == 0) load(step + S::kStages - 1, write);  // into the stage of the step before
+      if (k == 0) load(step + S::kStages - 1, write);  // into the stage of the previous step
 #pragma unroll
       for (int i = 0; i < S::WarpM / 16; ++i) {
 #pragma unroll

@@ -20,7 +20,7 @@
 /// 128-byte swizzle spreads the pairs over the banks. Predicted on an H200: 1.5 to 2.5 % less time
 /// than persistent.cu at 4096 (201 us) and 8192 (1590 us), more for small K.
 /// @expect on --m 128 --n 128 --k 128 --dtype bf16
-/// @expect bytes_per_lane.shared.store 4, two sums, into a box
+/// @expect bytes_per_lane.shared.store 4, two accumulators, into a box
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, the loads are the same
 /// @expect barriers_per_block 1, named barriers are not counted
 /// **Costs.** 32 KB of shared memory per block: Medium has one stage fewer. Where TMA cannot access
@@ -37,9 +37,9 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 3, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 3, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 2, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: <= places.count; block
 /// kWgmmaThreads.

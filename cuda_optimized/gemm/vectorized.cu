@@ -1,14 +1,13 @@
 /// @file vectorized.cu
-/// @brief Vectors of four floats: 16-byte loads and stores; a is transposed on its way to shared
-/// memory.
+/// @brief Vector access: 16-byte loads and stores; a is transposed on its way to shared memory.
 ///
 /// - Before: register_tile.cu
 /// - After: warp_tiles.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A float4 is one instruction for four numbers. For b and c that is all there is to
-/// it. But a's rows run along k, and the inner loop wants columns of a: a thread loads four steps
-/// of one row, and stores them into four rows of a transposed tile.
+/// **The idea.** A float4 is one instruction for four floats. Rows of b and c can be accessed as
+/// float4 directly. But rows of a run along k, and the inner loop reads columns of a: a thread
+/// loads four steps of k of one row, and stores them into four rows of a transposed tile.
 ///
 ///        a, in memory                        a_tile [k][m], in shared memory
 ///              k ->
@@ -17,21 +16,22 @@
 ///            one float4 of a thread        |         z             between the rows, four rows are
 ///                                                    w             16 banks: all 32 differ
 ///
-/// In the inner loop a thread's eight numbers of a are two float4, half a tile apart, as are those
-/// of b. Eight neighbours would not do: a warp's float4 loads of b would lie 32 bytes apart, and
-/// each of them meet half of the banks twice.
+/// In the inner loop, a thread reads eight values of a as two float4 that lie half a tile apart,
+/// and b likewise. Eight adjacent values would not do: the float4 loads of a warp would lie 32
+/// bytes apart, and each would use half of the banks twice.
 ///
 /// **Expect.** A quarter of the load instructions: 4 for 64 multiply-adds, 1/16 each. The bytes
-/// stay: 4 loads of 32 lanes x 16 bytes bring 2 KB to registers, at 128 bytes a cycle in 16 cycles,
-/// as long as an SM takes for those 64 multiply-adds. So the limit is register_tile's, but the
-/// loads take only a quarter of the issue slots. Predicted on an H200: 33 TFLOP/s at 4096 (4.2 ms).
-/// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8, vectors; in a small tile 4 x 4 sums
+/// stay: 4 loads of 32 lanes x 16 bytes are 2 KB, which take 16 cycles at 128 bytes per cycle, as
+/// long as the 64 multiply-adds. The limit is that of register_tile.cu, but loads take a quarter of
+/// the issue slots. Predicted on an H200: 33 TFLOP/s at 4096 (4.2 ms).
+/// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8, vectors; in a small tile 4 x 4
+/// accumulators
 /// @expect loads_per_output.a 64 / 32 / 4 = 0.5
 /// @expect bytes_per_lane.c.store 16
 /// @expect excess.shared.store 0, thanks to the 4 floats
-/// **Costs.** Vectors need arrays at multiples of 16 bytes, and K and N in multiples of 4;
-/// otherwise a second kernel loads one by one. 128 registers. Declines what register_tile declines.
-/// **Try.** Take the 4 floats between the rows of a's tile away, and count the bank conflicts.
+/// **Costs.** Arrays must be aligned to 16 bytes, and K and N be multiples of 4; otherwise a second
+/// kernel loads single floats. 128 registers. Not supported: as before.
+/// **Try.** Remove the 4 padding floats of a's rows, and count the bank conflicts.
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
@@ -72,7 +72,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   __shared__ __align__(16) float b_tile[kBlockK][kTileN];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int thread = static_cast<int>(threadIdx.x);
   const int row = thread / kAcross * 4, column = thread % kAcross * 4;  // its first ones

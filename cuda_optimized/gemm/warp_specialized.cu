@@ -1,5 +1,5 @@
 /// @file warp_specialized.cu
-/// @brief gemm on Hopper: a producer warp loads, two consumer warpgroups multiply.
+/// @brief Warp specialization: a producer warp loads, two consumer warpgroups multiply.
 ///
 /// - Before: wgmma.cu
 /// - After: persistent.cu
@@ -15,7 +15,7 @@
 ///                    when wgmma has read the stage         into the stage again
 ///
 /// The producer runs ahead as far as the ring allows, and a consumer does not wait for the other
-/// one. The main loop of a consumer contains nothing but waits and `wgmma`.
+/// one. The main loop of a consumer contains only waits and `wgmma`.
 ///
 /// **Expect.** With long sums nothing is gained yet: in wgmma.cu the barrier and the loads are
 /// hidden behind a group of products. With few steps, the first stages arrive while the consumers
@@ -40,12 +40,12 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves, boxes that TMA loads, or GatheredHalves. Grid: the map's. Block
-/// (kWgmmaThreads): two consumer warpgroups, of which each has 64 rows of the tile, and the
+/// (kWgmmaThreads): two consumer warpgroups, each of which computes 64 rows of the tile, and the
 /// producer.
 template <class Shape, class T, class Source>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   // full: the stage has arrived; empty: both consumers have read it.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages];
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
 
@@ -68,14 +68,13 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes: the parity
-                       // of its barriers' phases
+  unsigned phase = 0;  // of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are.
     if (lane != 0 && !Source::kWholeWarp) return;
     auto cursor = source.at({tile.m, tile.n, 0, 0, map.k_steps});
     for (int step = 0; step < map.k_steps; ++step) {
-      // Until the consumers have read what the stage held before; at once while it is new.
+      // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* a = stages + stage * Shape::kStageBytes;
       source.load(cursor, a, a + Shape::kBytesA, &full[stage]);
@@ -104,7 +103,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
       wgmma_m64k16<Shape::N, T>(sums, a_at + k / 8, b_at + k * kHalfColumns / 8);
     }
     ptx::wgmma_commit_group();
-    // All but this step's products are done: the stage before may be overwritten.
+    // Waits for the wgmma of the previous step: its stage may be overwritten.
     ptx::wgmma_wait_group<1>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
     last_stage = stage;
@@ -131,8 +130,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// Calls body(Shape) for the largest shape of which there are tiles for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has tiles for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);

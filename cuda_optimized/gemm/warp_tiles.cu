@@ -6,28 +6,27 @@
 /// - After: double_buffered.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Which 64 elements of c a thread computes is free, and decides what the 32 threads
-/// of its warp read together. A warp of 2 x 16 threads covers 16 rows and 128 columns of c, so for
-/// each k it reads 16 + 128 floats. Arranged 4 x 8 it covers 32 x 64, and reads 96:
+/// **The idea.** The assignment of elements of c to threads is free, and determines which words the
+/// 32 threads of a warp read together. A warp of 2 x 16 threads covers 16 rows and 128 columns of
+/// c, so for each k it reads 16 + 128 floats. A warp of 4 x 8 threads covers 32 x 64, and reads 96:
 ///
 ///     16 x 128                           32 x 64
 ///     + - - - - - - - - - - - - - - - +  + - - - - - - - +
 ///     + - - - - - - - - - - - - - - - +  |               |
 ///                                        + - - - - - - - +
 ///
-/// So a block's tile is divided into the warps' parts first, and those among threads.
-/// shared/thread_tile.cuh draws where a thread's pieces of 4 x 4 then lie: it is the inner part of
-/// other ladders' products.
+/// So the tile of a block is divided among warps first, then among threads. shared/thread_tile.cuh
+/// shows the 4 x 4 pieces of a thread; it is the inner part of the GEMMs of other ladders, too.
 ///
 /// **Expect.** A third less traffic from shared memory; instructions and registers stay. The loads
-/// of vectorized come in as fast as the arithmetic needs them, so what this saves is waiting where
-/// both meet: a few per cent. Predicted on an H200: 35 TFLOP/s at 4096 (3.9 ms).
+/// of vectorized.cu take as long as the arithmetic, so only stalls are saved where both meet: a few
+/// per cent. Predicted on an H200: 35 TFLOP/s at 4096 (3.9 ms).
 /// @expect loads_per_output.shared 64 * (1 + 1) / (4 * 4) = 8, the instructions stay
 /// @expect excess.shared.load 0
 /// @expect bytes_per_lane.shared.load 16, how many of them lanes share is not counted
-/// **Costs.** Two divisions more before the loop. Declines what register_tile declines.
-/// **Try.** Set kLanesM to 16 in Large. How many floats does a warp read for each k now, and which
-/// test notices?
+/// **Costs.** Two more divisions before the loop. Not supported: as before.
+/// **Try.** Set kLanesM to 16 in Large. How many floats does a warp read per k, and which test
+/// notices?
 #include "core/gemm_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/gemm/shared/gemm_plan.cuh"
@@ -71,7 +70,7 @@ __global__ void __launch_bounds__(kThreadsOf<Shape>, kBlocks * 256 / kThreadsOf<
   __shared__ __align__(16) float b_tile[kBlockK][kTileN];
 
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
 
   const int thread = static_cast<int>(threadIdx.x);
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);

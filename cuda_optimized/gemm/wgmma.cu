@@ -1,5 +1,5 @@
 /// @file wgmma.cu
-/// @brief gemm on Hopper: wgmma reads both operands from shared memory and runs asynchronously.
+/// @brief `wgmma`: a warpgroup's asynchronous instruction reads both operands from shared memory.
 ///
 /// - Before: tma.cu
 /// - After: warp_specialized.cu
@@ -40,9 +40,9 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves, boxes that TMA loads as in tma.cu, or GatheredHalves. Grid: the map's.
 /// Block (kConsumerThreads), of which each warpgroup has 64 rows of the tile.
@@ -51,7 +51,7 @@ __global__ void __launch_bounds__(kConsumerThreads, S::kBlocks)
     gemm_wgmma(const __grid_constant__ Source source, TileMapProblem map, RowsOfC<T> c) {
   __shared__ std::uint64_t full[S::kStages];
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;  // the swizzle is of addresses
   const int lane = static_cast<int>(threadIdx.x % 32), warp = static_cast<int>(threadIdx.x / 32);
@@ -89,7 +89,7 @@ __global__ void __launch_bounds__(kConsumerThreads, S::kBlocks)
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
-    // Now both warpgroups have read the stage of the step before, and it may be overwritten.
+    // Now both warpgroups have read the stage of the previous step, and it may be overwritten.
     __syncthreads();
     load(write);
     write = write + 1 == S::kStages ? 0 : write + 1;
@@ -116,8 +116,7 @@ __global__ void __launch_bounds__(kConsumerThreads, S::kBlocks)
   }
 }
 
-/// Calls body(Shape) for the largest shape of which there are tiles for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has tiles for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);

@@ -1,27 +1,27 @@
 /// @file im2col_batched.cu
-/// @brief im2col with all images in one launch.
+/// @brief Batched launch: all images are converted in one launch.
 ///
 /// - Before: cuda_naive/im2col/im2col.cu
 /// - After: im2col_vectorized.cu
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
 /// **The idea.** Image and channel are the two outermost axes of x and of col, and no window
-/// crosses either. So N images of C channels are one image of N * C channels: the kernel stays as
-/// it was, only its items are counted over all images.
+/// crosses either. So N images of C channels are one image of N * C channels: the kernel is
+/// unchanged, and its items are counted over all images.
 ///
 ///     x    [N][C][D][H][W]               ->  [N*C][D][H][W]
 ///     col  [N][C * taps][windows]        ->  [N*C * taps][windows]
 ///
 /// **Expect.** Loads and stores as before, but 1 launch instead of N. That pays where one image is
 /// too small for the GPU: an image of 64 x 14 x 14 has 12544 items, 49 blocks for 132 SMs; 32 of
-/// them have 1568.
+/// them have 1568 blocks.
 /// @expect launches 1, of all images
 /// @expect blocks 2 * 4 * 32 * 64 / 256 = 64, a thread a window of a channel
 /// @expect loads_per_output.x 1, as before
-/// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats. Declines
+/// **Costs.** col must hold the columns of all images: N * C * R * S * P * Q floats. Not supported:
 /// layouts other than NCHW, and types other than float32.
-/// **Try.** Time images of 64 x 14 x 14, one at first, then twice as many each time. From how many
-/// on does the time grow with them?
+/// **Try.** Time one image of 64 x 14 x 14, then 2, 4, 8 ... of them. From how many on does the
+/// time grow with their number?
 #include "core/cuda/grid_stride.hpp"
 #include "core/im2col_problem.hpp"
 #include "core/implementation.hpp"

@@ -1,32 +1,35 @@
 /// @file im2col_vectorized.cu
-/// @brief im2col: a thread makes four neighbouring columns, and stores them as vectors.
+/// @brief Vector access: a thread computes four adjacent columns, and stores them as 16-byte
+/// vectors.
 ///
 /// - Before: im2col_batched.cu
 /// - After: im2row.cu
 /// - The same maths: cpu_reference/im2col/im2col.cpp
 ///
-/// **The idea.** Nearly all of im2col is stores: R * S of them for each element that is loaded for
-/// the first time. A thread takes windows q ... q + 3 of a row, for all taps, so that each store
-/// has 16 bytes. For common filters it first reads what the four windows of a row of taps see,
-/// once, in aligned vectors; the taps are then shifts of these registers.
+/// **The idea.** Nearly all of im2col's traffic is stores: R * S of them for each element that is
+/// loaded for the first time. A thread computes windows q ... q + 3 of a row, for all taps, so that
+/// each store has 16 bytes. For common filters it first loads the elements of the four windows for
+/// a row of taps, once, in aligned vectors; the taps are then shifts of these registers.
 ///
 ///     3 taps, stride 1, padding 1    x: [ . . . a ][ b c d e ][ f . . . ]   3 aligned vectors
 ///                            tap 0:           a    b c d         the same registers,
 ///                            tap 1:                b c d e       stored three times,
 ///                            tap 2:                  c d e   f   P * Q floats apart
 ///
-/// Indices are ints, and divisions by what the host knows are multiplications
+/// Indices are ints, and divisions by values that the host knows are multiplications
 /// (core/fast_division.hpp): one decode for 4 * R * S elements. The stores are marked as streaming
-/// (`__stcs`): nobody reads the columns soon, and x keeps its place in the caches.
+/// (`__stcs`): the columns are not read soon, and x stays in the caches.
 ///
-/// **Expect.** The bytes decide: B4 reads 26 MB and writes 231 MB, 61 us at the 4.2 TB/s that a
-/// copy reaches on an H200. Likewise B3 61 us, B10 245 and B9 490.
+/// **Expect.** The bytes are the limit: B4 reads 26 MB and writes 231 MB, 61 us at the 4.2 TB/s
+/// that a copy reaches on an H200. Likewise B3 61 us, B10 245 us and B9 490 us.
 /// @expect bytes_per_lane.col.store 16
 /// @expect lanes_per_output.col.store 1 / 4 = 0.25
 /// @expect loads_per_output.x (4 + 2) / (3 * 4) = 0.5, of a row of 6 for 4 windows and 3 taps
-/// **Costs.** Vectors need Q % 4 = 0 and col at a multiple of 16 bytes; otherwise a thread makes
-/// one column. Declines NHWC, types other than float32, and 2^30 or more windows of a channel.
-/// **Try.** Take the streaming mark away, and time B3 and B4. Which has more to keep in the caches?
+/// **Costs.** Vectors need Q % 4 = 0 and a col that is aligned to 16 bytes; otherwise a thread
+/// computes one column. Not supported: NHWC, types other than float32, and 2^30 or more windows of
+/// a channel.
+/// **Try.** Use plain stores instead of streaming ones, and time B3 and B4. Which needs more of the
+/// caches?
 #include <limits>
 
 #include "core/fast_division.hpp"
@@ -77,7 +80,7 @@ __device__ void store(float* to, const float (&values)[kWidth], bool add, bool s
 
 /// x [N*C][D][H][W], col [N*C * taps][windows]. A thread has kWidth neighbouring windows of a
 /// channel, and writes all their taps. Any one-dimensional grid.
-/// @tparam kWidth 4 if Q is a multiple of 4 and col begins at a multiple of 16 bytes, or 1
+/// @tparam kWidth 4 if Q is a multiple of 4 and col is aligned to 16 bytes, or 1
 /// @tparam kTaps, kStride taps of a row and horizontal stride, with dilation 1; 0, 0: any
 /// @tparam kBefore how many elements the first tap lies behind a multiple of 4, in a row of x that
 /// consists of aligned vectors; -1: unknown, or it does not
@@ -106,7 +109,7 @@ __global__ void __launch_bounds__(kThreads)
       const int d = o * depth.stride - depth.pad_before + t * depth.dilation;
       for (int r = 0; r < height.kernel; ++r) {
         const int h = p * height.stride - height.pad_before + r * height.dilation;
-        // A row in the padding is a row of no elements. (Negative coordinates turn into huge ones.)
+        // A row in the padding is a row of no elements. (Negative coordinates become huge ones.)
         const bool inside = static_cast<unsigned>(d) < static_cast<unsigned>(depth.size) &&
                             static_cast<unsigned>(h) < static_cast<unsigned>(height.size);
         const unsigned size = inside ? static_cast<unsigned>(width.size) : 0;
@@ -181,7 +184,7 @@ Kernel kernel_for(const WindowAxis& width, bool aligned) {
 }
 
 /// Neighbouring windows of a thread, and whether all rows of x consist of vectors: if the arrays
-/// begin at multiples of 16 bytes.
+/// are aligned to 16 bytes.
 int windows_together(const Im2colProblem& problem) { return problem.width.out % 4 == 0 ? 4 : 1; }
 bool rows_are_vectors(const Im2colProblem& problem) { return problem.width.size % 4 == 0; }
 

@@ -1,14 +1,14 @@
 /// @file im2row.cu
-/// @brief im2col in NHWC: windows become rows, and a thread copies four channels at a time.
+/// @brief im2row in NHWC: windows become rows, and a thread copies four channels at a time.
 ///
 /// - Before: im2col_vectorized.cu
 /// - The same maths: cpu_reference/im2col/im2row.cpp
 ///
 /// **The idea.** With channels innermost, windows are rows of the matrix, and each tap of a window
-/// is a pixel: C floats that are neighbours in x *and* in the row. Nothing has to be shifted: four
+/// is a pixel: C floats that are contiguous in x *and* in the row. Nothing has to be shifted: four
 /// channels are a float4 in both. A thread owns one float4 of the row, which is a tap and four
-/// channels, and moves down along a run of windows of a line. A step is `stride` pixels in x, and
-/// one row in col, so an index is decoded once a run, and the loads of its windows are under way
+/// channels, and steps along a run of windows of a line. A step is `stride` pixels in x, and one
+/// row in col, so an index is decoded once per run, and the loads of its windows are in flight
 /// together.
 ///
 ///     row of a window   [ tap 0: c0-3 c4-7 ...  | tap 1: c0-3 ...  |  ...  | tap R*S-1 ]
@@ -16,18 +16,18 @@
 ///       window q                 v    v               v       a warp stores 512 bytes in a row,
 ///       window q + 1             v    v               v       and reads runs of C floats
 ///
-/// **Expect.** The bytes decide, as in im2col_vectorized: B4 reads 26 MB and writes 231 MB, 61 us
-/// at the 4.2 TB/s of a copy on an H200; B10 245 us, B9 490. R * S threads read the same pixel soon
-/// after one another, and the caches give it to all but the first. All loads are aligned: 0.92 of a
-/// copy's speed. B3 has 3 channels: a thread has single floats, and decodes for 8 of them.
+/// **Expect.** The bytes are the limit, as in im2col_vectorized: B4 reads 26 MB and writes 231 MB,
+/// 61 us at the 4.2 TB/s of a copy on an H200; B10 245 us, B9 490 us. R * S threads read the same
+/// pixel soon after one another, and all but the first hit the caches. All loads are aligned: 0.92
+/// of a copy's speed. B3 has 3 channels: a thread has single floats, and decodes for 8 of them.
 /// @expect on --c 4 --size 34,66 --kernel 3,3 --layout nhwc
 /// @expect bytes_per_lane.x.load 16, four channels
 /// @expect loads_per_output.x 1 / 4 = 0.25
 /// @expect lanes_per_output.col.store 1 / 4 = 0.25
-/// **Costs.** Vectors need C % 4 = 0 and both arrays at multiples of 16 bytes. Declined: layouts
-/// other than NHWC, types other than float32, 2^30 or more threads an image.
-/// **Try.** Number the threads window by window instead, each with all taps of four channels. What
-/// happens to the stores of a warp when C is 4, and what when it is 512?
+/// **Costs.** Vectors need C % 4 = 0 and arrays that are aligned to 16 bytes. Not supported:
+/// layouts other than NHWC, types other than float32, 2^30 or more threads per image.
+/// **Try.** Number the threads window by window instead, each with all taps of four channels. How
+/// many sectors do the stores of a warp touch when C is 4, and when it is 512?
 #include "core/cuda/launch.hpp"
 #include "core/fast_division.hpp"
 #include "core/im2col_problem.hpp"
@@ -58,8 +58,7 @@ __device__ float4 sum(float4 a, float4 b) { return {a.x + b.x, a.y + b.y, a.z + 
 
 /// x [N][D][H][W][C], col [N][windows][taps][C], both in vectors. A thread has one vector of the
 /// rows of kRun neighbouring windows, or of those that the line has left. Any one-dimensional grid.
-/// @tparam Vector float4 if C is a multiple of 4 and both arrays begin at multiples of 16 bytes, or
-/// float
+/// @tparam Vector float4 if C is a multiple of 4 and both arrays are aligned to 16 bytes, or float
 template <class Vector>
 __global__ void __launch_bounds__(kThreads)
     im2col_im2row(const __grid_constant__ Im2colProblem problem, const __grid_constant__ Rows rows,
@@ -87,7 +86,7 @@ __global__ void __launch_bounds__(kThreads)
     const int d = o * depth.stride - depth.pad_before + t * depth.dilation;
     const int h = p * height.stride - height.pad_before + r * height.dilation;
     unsigned w = static_cast<unsigned>(q * width.stride - width.pad_before + s * width.dilation);
-    // A line in the padding is a line of no pixels. (Negative coordinates turn into huge ones.)
+    // A line in the padding is a line of no pixels. (Negative coordinates become huge ones.)
     const bool inside = static_cast<unsigned>(d) < static_cast<unsigned>(depth.size) &&
                         static_cast<unsigned>(h) < static_cast<unsigned>(height.size);
     const unsigned size = inside ? static_cast<unsigned>(width.size) : 0;
@@ -113,7 +112,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Whether channels are four at a time, if the arrays begin at multiples of 16 bytes.
+/// Whether channels are four at a time, if the arrays are aligned to 16 bytes.
 bool channels_in_fours(const Im2colProblem& problem) { return problem.C % 4 == 0; }
 
 /// True if channels can be copied four at a time.

@@ -1,13 +1,13 @@
 /// @file maps.cu
-/// @brief tile_map: every map in closed form, as kernels use it.
+/// @brief Tile maps in closed form: a block computes its tile from its index, as kernels do.
 ///
 /// - Before: cuda_naive/tile_map/row_major.cu
 /// - The formulas: tile_map.cuh
 /// - The same maths: cpu_reference/tile_map/maps.cpp (as walks)
 ///
-/// **The idea.** A walk is a nest of loops, but a block must know its place without taking the
-/// walk. The index of a step, taken apart again, gives the loops' counters: by division and
-/// remainder where loops have fixed lengths, by shift and mask where these are powers of two.
+/// **The idea.** The order of tiles is a nest of loops, but a block must compute its tile directly.
+/// Decomposing the index of a step gives the loop counters: by division and remainder where loops
+/// have fixed lengths, by shift and mask where these are powers of two.
 ///
 ///     map               grid (x, y)                     tile m                  tile n
 ///     row_major         tiles_m * tiles_n, 1            x / tiles_n             x % tiles_n
@@ -19,17 +19,17 @@
 ///     stream_k          min(blocks, all k-steps), 1     from k-step x * share + min(x, remainder)
 ///
 /// t is the width of a super-column, g the rows of a group, group = x / (g * tiles_n), i the
-/// remainder, g' the rows of this group (the last may have fewer). z is the product, or with
-/// split_k product * splits + split. To show a map as the hardware applies it, this rung launches
-/// its real grid, one thread a block: once to count units, once to write them.
+/// remainder, g' the rows of this group (the last may have fewer). z is the GEMM, or with split_k
+/// GEMM * splits + split. To show a map as the hardware applies it, this rung launches the map's
+/// real grid, one thread per block: once to count units, once to write them.
 ///
-/// **Expect.** Three launches. A map takes a kernel tens of instructions (hilbert: ten a level).
+/// **Expect.** Three launches. A map takes a kernel tens of instructions (hilbert: ten per level).
 /// @expect launches 3
 /// @expect blocks 2 * 16 * 16 + 1 = 513, counted, summed up, written
 /// @expect footprint.workspace 8 * 16 * 16 = 2048, 8 bytes a block
-/// **Costs.** 8 bytes of workspace a block; the host waits for the number of units.
+/// **Costs.** 8 bytes of workspace per block; the host waits for the number of units.
 /// **Try.** Let every other super-column of identity<N> run upwards. Which formula changes, and
-/// what do the blocks at a turn then share that they did not share before?
+/// what do consecutive blocks share at its ends then that they did not share before?
 #include "core/cuda/device_array.hpp"
 #include "core/implementation.hpp"
 #include "core/tile_map_problem.hpp"

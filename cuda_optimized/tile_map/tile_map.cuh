@@ -199,7 +199,7 @@ inline constexpr int kConsumerThreads = 128 * kConsumers;  ///< Of a block.
 inline constexpr int kWgmmaThreads = kConsumerThreads + 32;  ///< And the producer warp.
 inline constexpr int kAtom = 1024;  ///< Bytes after which the 128-byte swizzle repeats.
 
-/// The sizes of a kernel: a block's tile, its stages in shared memory, and blocks an SM.
+/// The sizes of a kernel: a block's tile, its stages in shared memory, and blocks per SM.
 template <int kM, int kN, int kStages_, int kBlocks_>
 struct WgmmaShape {
   static constexpr int M = kM,                            ///< rows of a tile

@@ -1,15 +1,15 @@
 /// @file nchw.cu
-/// @brief conv2d with one input channel a group: planes or bands of rows, each one piece of memory.
+/// @brief Depthwise NCHW: a block copies whole planes, or bands of rows, as contiguous memory.
 ///
 /// - Before: direct/deinterleaved.cu
 /// - After: nhwc.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** With C = groups a filter reads one channel, and no sum over channels reuses what
-/// was loaded. The rung is a copy that happens to multiply: every byte should move once, in vectors
-/// of 16 bytes. In NCHW a channel's plane is one piece of memory, planes lie one behind the other,
-/// and so do the outputs. A block takes several whole planes (or, of a large plane, a band of rows
-/// with its halo), and where rows begin does not matter to the copy:
+/// **The idea.** With C = groups a filter reads one channel, and no sum over channels reuses loaded
+/// data. The kernel is in essence a copy: every byte should move once, in vectors of 16 bytes. In
+/// NCHW a channel's plane is contiguous, planes are stored one after the other, and so are the
+/// outputs. A block copies several whole planes (or, of a large plane, a band of rows with its
+/// halo), whatever the alignment of rows:
 ///
 ///     x  [ plane 0 | plane 1 | ... | plane 7 ]      14 x 14: 196 floats each, 49 vectors
 ///          | cp.async, 16 bytes each                rows of 14 floats are not multiples of 16
@@ -20,18 +20,19 @@
 ///     y  [ plane 0 | plane 1 | ... | plane 7 ]
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 12.8 MB read and 12.8 MB written; 21 shared loads of pairs
-/// and 126 multiply-adds for 14 outputs. With so little arithmetic the *instructions* count, not
-/// the bytes: so a thread takes a whole row, and finds its place by multiplications (FastDivision).
+/// and 126 multiply-adds for 14 outputs. With so little arithmetic the *instructions* are the
+/// limit, not the bytes: so a thread computes a whole row, and divides by multiplications
+/// (FastDivision).
 /// @expect on --n 1 --c 8 --h 14 --w 14 --k 8 --r 3 --s 3 --pad 1 --groups 8
 /// @expect loads_per_output.x 49 / 196 = 0.25, each plane once, in vectors
 /// @expect bytes_per_lane.x.async 16
 /// @expect lanes_per_output.y.store 49 / 196 = 0.25
 /// @expect loads_per_output.shared (21 - 1 + 49 / 14) / 14 = 1.679, less padding; outputs
-/// **Costs.** The outputs pass through shared memory as well. Only 3 x 3 and 5 x 5 with stride 1 or
-/// 2 are compiled in; all others load R * S values an output. Declined: more than one input channel
-/// a group, more than 8 filters a channel, rows too long for shared memory.
-/// **Try.** Let the threads store straight to y, without the second pass. How many sectors does a
-/// warp's store touch when rows have 14 floats, and how many vectors would it be?
+/// **Costs.** The outputs pass through shared memory, too. Only 3 x 3 and 5 x 5 with stride 1 or 2
+/// are compiled; all others load R * S values per output. Not supported: more than one input
+/// channel per group, more than 8 filters per channel, rows too long for shared memory.
+/// **Try.** Let the threads store straight to y. How many sectors does a warp's store touch when
+/// rows have 14 floats, and how many vectors would it be?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
     const float* in = in_room + flat_phase(from);
     flat_load(in_room, from, tile_planes * in_rows * conv.W, thread, threads);
     ptx::cp_async_commit_group();
-    // While they are under way, the weights of the thread's first filter.
+    // While they are in flight, the weights of the thread's first filter.
     [[maybe_unused]] float weight[kTaps > 0 ? kTaps * kTaps : 1], start = 0.0f;
     [[maybe_unused]] const auto load_filter = [&](int k) {
 #pragma unroll

@@ -1,14 +1,14 @@
 /// @file nhwc.cu
-/// @brief conv2d, depthwise, in NHWC: four channels a thread, as one vector.
+/// @brief Depthwise NHWC: each thread computes four adjacent channels as one vector.
 ///
 /// - Before: nchw.cu
 /// - After: nhwc_tiled.cu
 /// - The rows of vectors: shared/depthwise/nhwc_rows.cuh
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** In NHWC the channels of a pixel are one piece of memory. A warp takes 128 of them,
-/// 4 a thread in a vector of 16 bytes: every load and store is 512 bytes in a row (256 of numbers
-/// of 16 bits), whatever the rows of the image are like, and x need not pass through shared memory.
+/// **The idea.** In NHWC the channels of a pixel are contiguous. A warp computes 128 of them, 4 per
+/// thread in a vector of 16 bytes: every load and store is 512 contiguous bytes (256 in half
+/// precision), whatever the width of the image, and x need not pass through shared memory.
 ///
 ///     x  h     [ v v v v v v v v v ]  9 vectors of a row in registers
 ///     x  h+1   [ . . . . . . . . . ]  the next row takes their place
@@ -16,21 +16,21 @@
 ///     y  p+1   ( s s s s s s s )
 ///
 /// Rows of x that neighbouring threads read, too, are in the L1 cache: a block is a whole tile of
-/// 14 x 14 outputs. The filters of neighbouring channels are 9 floats apart; the block turns them
-/// in shared memory, tap by tap, while the first row of x is under way.
+/// 14 x 14 outputs. The filters of neighbouring channels are 9 floats apart; the block transposes
+/// them in shared memory, tap by tap, while the first row of x is in flight.
 ///
-/// **Expect.** B12 (32x512x14x14, 3x3): 128 blocks, one an SM; 36 vectors of x and 18 of the filter
-/// loaded for 14 outputs, 504 multiply-adds. These 68 requests of a warp take its SM 2 us, some
-/// 1100 instructions as long again, the bytes from and to the L2 cache 4.3. Predicted on an H200: 6
-/// us; in 16 bits, where the bytes are half as many and the instructions are not, 5.
+/// **Expect.** B12 (32x512x14x14, 3x3): 128 blocks, one per SM; 36 vectors of x and 18 of the
+/// filter loaded for 14 outputs, 504 multiply-adds. The 68 requests per warp take an SM 2 us, some
+/// 1100 instructions another 2 us, the bytes from and to the L2 cache 4.3 us. Predicted on an H200:
+/// 6 us; in half precision, with half the bytes and as many instructions, 5 us.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.x.load 16
 /// @expect sectors_per_request.x.load 16
 /// @expect sectors_per_request.y.store 16
 /// @expect barriers_per_block 2
 /// **Costs.** Rows narrower than 8 and fewer than 128 channels leave threads idle. 3 x 3 and 5 x 5,
-/// stride 1 and 2, are compiled in, for a filter a channel and channels in fours; all else takes
-/// one thread an output. Declined: NCHW, more than one input channel a group.
+/// stride 1 and 2, are compiled, for a filter per channel and channels in fours; all else uses one
+/// thread per output. Not supported: NCHW, more than one input channel per group.
 /// **Try.** Let a thread have eight channels. How many registers does it need?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/grid_stride.hpp"

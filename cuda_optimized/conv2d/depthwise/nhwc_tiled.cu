@@ -1,38 +1,39 @@
 /// @file nhwc_tiled.cu
-/// @brief conv2d, depthwise, in NHWC: a tile of pixels is on its way before the first is used.
+/// @brief Depthwise NHWC tile in shared memory: all pixels of a block are copied asynchronously at
+/// once.
 ///
 /// - Before: nhwc.cu
 /// - Tiles and patches: shared/depthwise/nhwc_tiles.cuh
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** The rung before waits for memory four times: each row of x is asked for when the
-/// row before it has been used. Registers for all four there are not. Shared memory has room, and
-/// `cp.async` copies to it without registers: all pixels that a block ever reads, with the zeros
-/// around the image, are asked for at once, and there is one wait.
+/// **The idea.** In the previous rung, a thread waits for memory four times, once per row of x,
+/// because registers for all four rows are not available. `cp.async` copies to shared memory
+/// without registers: a block starts the copies of all pixels that it reads, with zeros around the
+/// image, and waits once.
 ///
 ///     16 x 16 pixels of 64 channels      four warps, each with a patch of 7 x 7 outputs
 ///     0 0 0 0 0 ... 0                    [ 7 x 7 ] [ 7 x 7 ]     a lane has two channels
 ///     0 x x x x ... 0                    [ 7 x 7 ] [ 7 x 7 ]     and goes down the rows
 ///
-/// A warp reads 64 channels of a pixel in a row, from 32 different banks. A row of x serves three
-/// rows of sums, and a row of sums is stored as soon as it is complete. The filters lie as they do
-/// in memory: a lane's two are 9 pairs, an odd number, and that is another bank for each lane.
+/// A warp reads 64 contiguous channels of a pixel, from 32 different banks. A row of x contributes
+/// to three rows of accumulators, and a row of accumulators is stored as soon as it is complete.
+/// The filters keep their order of memory: a lane's two are 9 pairs of floats apart, an odd number,
+/// and so in another bank for each lane.
 ///
-/// **Expect.** B12 (32x512x14x14, 3x3): 256 blocks, two an SM. For 98 outputs, 81 loads of x in
-/// place of 126 (a patch of 2 rows has 36 for 28), 882 multiply-adds, 49 stores; with the copies
-/// some 1700 instructions, of 8 warps an SM. Predicted on an H200: 4.5 us in 16 bits, 5.5 in
-/// floats.
+/// **Expect.** B12 (32x512x14x14, 3x3): 256 blocks, two per SM. For 98 outputs, 81 loads of x
+/// instead of 126 (a patch of 2 rows has 36 for 28), 882 multiply-adds, 49 stores; with the copies
+/// some 1700 instructions, of 8 warps per SM. Predicted on an H200: 4.5 us in half precision, 5.5
+/// us in floats.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect lanes.x.load 0, copies alone
 /// @expect bytes_per_lane.x.async 16
 /// @expect loads_per_output.x 1 / 4 = 0.25, each pixel once, in vectors of four
 /// @expect loads_per_output.shared (81 + 9) / 98 = 0.9184, pairs of x and of filters
 /// @expect barriers_per_block 2
-/// **Costs.** Nothing is computed while a tile is on its way, but by another block. Channels in
-/// pieces of 16 bytes; fewer than 64 leave lanes idle. What is compiled in, and declined: as
-/// before.
-/// **Try.** Let warps begin when their rows have come, with a barrier for each pair of rows. Why
-/// does it take longer?
+/// **Costs.** Only other blocks compute while a tile is in flight. Channels in pieces of 16 bytes;
+/// fewer than 64 leave lanes idle. What is compiled and what is not supported: as before.
+/// **Try.** Let warps begin when their rows have arrived, with a barrier per pair of rows. Why does
+/// it take longer?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"

@@ -5,29 +5,28 @@
 /// - After: register_tile.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** All threads of a block multiply by the same weight at the same time. Constant
-/// memory is made for that: its cache hands one value to a whole warp, and not by the path of the
-/// other loads. It holds 64 KB, so the weights come in pieces, each followed by a launch that uses
-/// it.
+/// **The idea.** All threads of a block multiply by the same weight at the same time. The constant
+/// cache broadcasts one value to a whole warp, on a path of its own. Constant memory has 64 KB, so
+/// the weights are copied in pieces, each followed by a launch that uses it.
 ///
 ///     weights [K][C][R][S] -- piece 0 --> constant memory --> launch: y for the filters of piece 0
 ///                          -- piece 1 --> constant memory --> launch: y for the filters of piece 1
 ///
-/// A single filter of more than 64 KB comes in several pieces of its channels; all but the first
-/// add to y. With R and S known when compiling, the loop over s unrolls, and the place of each of
-/// its weights becomes a part of an instruction.
+/// A single filter of more than 64 KB is cut into pieces of its channels; all but the first launch
+/// add to y. With R and S known at compile time, the loop over s is unrolled, and the address of
+/// each weight becomes part of an instruction.
 ///
-/// **Expect.** One load from shared memory for each multiply-add instead of two loads: about twice
-/// the speed of direct/tiled, and at most a quarter of the arithmetic peak, because an SM issues
-/// one warp-wide load a cycle, but four warp-wide multiply-adds.
+/// **Expect.** One load from shared memory per multiply-add instead of two loads: about twice the
+/// speed of direct/tiled, and at most a quarter of the arithmetic peak, because an SM issues one
+/// warp-wide load per cycle, but four warp-wide multiply-adds.
 /// @expect loads_per_output.global 4 * (7 + 5) * (31 + 5) / 256 = 6.75, of x alone
 /// @expect loads_per_output.shared 4 * 5 * 5 = 100, one for each multiply-add
 /// @expect loads_per_output.constant 4 * 5 * 5 = 100, which come another way
 /// @expect launches 1, for 800 weights
-/// **Costs.** A copy and a launch for each 16384 weights, and x is read again in each. All launches
-/// of this rung in the process share the one constant memory: runs must follow one another in one
-/// stream. Declined: filters of more than 16384 taps and windows larger than shared memory; also
-/// other layouts than NCHW and other types than float32.
+/// **Costs.** A copy and a launch per 16384 weights, and x is read again in each. All launches of
+/// this rung in the process share the constant memory: runs must follow one another in one stream.
+/// Not supported: filters of more than 16384 taps, windows larger than shared memory, other layouts
+/// than NCHW and other types than float32.
 /// **Try.** B7 (32x512x7x7, 512 filters 3x3) has 2.4 million weights. How many launches is that,
 /// how many blocks has each of them, and how many could the GPU hold?
 #include "core/conv2d_problem.hpp"
@@ -47,9 +46,9 @@ constexpr OutputTile kSmallestTile = {1, 1};
 
 __constant__ float constant_weights[kConstantFloats];  ///< One WeightPiece: [k][c][r][s].
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
-/// comparison checks both ends.
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], with zeros
+/// in the padding. Negative coordinates become huge unsigned ones, so that one comparison checks
+/// both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
   for (unsigned i = threadIdx.y; i < rows; i += blockDim.y) {

@@ -1,37 +1,36 @@
 /// @file cp_async.cu
-/// @brief `cp.async`: inputs and weights are copied to shared memory asynchronously, past the
-/// registers.
+/// @brief `cp.async` pipeline: inputs and weights are copied to shared memory without passing
+/// through registers.
 ///
 /// - Before: double_buffered.cu
 /// - After: row_tile.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** `cp.async` copies from global to shared memory without passing through registers:
-/// a thread starts the copy, goes on, and waits much later. Padding is not read and becomes zero
-/// (`read_bytes` = 0), without a branch. A channel's copies are one group, and a ring of stages
-/// holds several groups:
+/// **The idea.** `cp.async` copies from global to shared memory asynchronously: a thread starts the
+/// copy, continues, and waits much later. Padding is not read and becomes zero (`read_bytes` = 0),
+/// without a branch. A channel's copies are one group, and a ring of stages holds several groups:
 ///
 ///     stage 0 | c0 arrives | c0 computed | c3 arrives . . . . . . .  | c3 computed    time ->
 ///     stage 1 | c1 arrives . . . . . . . | c1 computed | c4 arrives . . . . . . .
 ///     stage 2              | c2 arrives . . . . . . .  | c2 computed | c5 arrives
 ///                          wait for c0; barrier; start c2; compute c0
 ///
-/// The waits count groups, not copies: "all but the newest one". So each channel closes a group,
-/// and past the last channel an empty one.
+/// The waits count groups, not copies: "all but the newest one". So each channel commits a group,
+/// and after the last channel an empty one.
 ///
-/// **Expect.** The 30 registers that direct/double_buffered fetches into are free, and so is the
-/// choice of how much is fetched ahead: all vectors and weights of a tile, also of a large one, and
-/// two channels early. B1 (1x6x768x512, 6 filters 6x6) has 6 channels of 7 KB each: three stages
-/// of three blocks are 63 KB of an SM's shared memory.
+/// **Expect.** The 30 prefetch registers of direct/double_buffered are free, and the prefetch may
+/// be larger: all vectors and weights of a tile, also of a large one, and two channels ahead. B1
+/// (1x6x768x512, 6 filters 6x6) has 6 channels of 7 KB each: three stages of three blocks are 63 KB
+/// of an SM's shared memory.
 /// @expect lanes.global.load 0, nothing passes through registers
 /// @expect bytes_per_lane.x.async 16
 /// @expect requests_per_block.x.async 4 * 12 = 48, of 32 vectors each
-/// @expect barriers_per_block 4 + 1 = 5, one a channel and one behind a tile
+/// @expect barriers_per_block 4 + 1 = 5, one a channel and one after a tile
 /// **Costs.** A third stage in shared memory, or a smaller tile where three do not fit. Where W is
 /// not a multiple of 4, a copy for each float. Before compute capability 8.0 there is no
 /// `cp.async`, and the same code loads and stores. All else as in direct/double_buffered.
-/// **Try.** Count the groups wrongly: wait for kStages - 1 instead of kStages - 2. Does
-/// `./ladder compare conv2d --backend emulated --rung direct/cp_async` notice? Would a GPU?
+/// **Try.** Count the groups wrongly: wait for kStages - 1 instead of kStages - 2. Does `./ladder
+/// compare conv2d --backend emulated --rung direct/cp_async` notice? Would a GPU?
 #include <algorithm>
 
 #include "core/conv2d_problem.hpp"
@@ -51,9 +50,9 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 constexpr int kStages = 3;                         ///< Channels that a block has room for.
 
-/// Begins to copy the rows h0 ... and columns w0 ... of a channel into the tile
-/// [rows][row_vectors], zeros where they fall into the padding. Negative coordinates turn into huge
-/// unsigned ones, so that one comparison checks both ends.
+/// Starts to copy the rows h0 ... and columns w0 ... of a channel into the tile
+/// [rows][row_vectors], with zeros in the padding. Negative coordinates become huge unsigned ones,
+/// so that one comparison checks both ends.
 /// @param aligned the channel lies at a multiple of 16 bytes, and W and w0 are multiples of 4
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned row_vectors, bool aligned, float* tile) {
@@ -78,7 +77,7 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Begins to copy a channel's weights to [taps][kTapPitch].
+/// Starts to copy a channel's weights to [taps][kTapPitch].
 template <int kFilters>
 __device__ void load_filters(const FilterTile<kFilters>& tile, float* to) {
   const int threads = static_cast<int>(blockDim.x * blockDim.y);
@@ -123,7 +122,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
     const float* tile_x = x + (std::int64_t{n} * conv.C + c0) * channel_size;
     const float* tile_weights = weights + k0 * filter_size;
@@ -133,7 +132,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       const int p0 = static_cast<int>(row), h0 = p0 * conv.stride.h - conv.pad.top;
       const int pixels = q < conv.Q ? min(kPixels, conv.P - p0 - ty) : 0;  // inside of y, or <= 0
       const std::int64_t output = y_at(n, k0, p0 + ty, q);
-      // Begins to copy channel c, and closes the group of copies, also an empty one: the waits
+      // Starts the copies of channel c, and commits them as a group, also an empty one: the waits
       // count groups.
       const auto load = [&](int c) {
         if (c < group_c) {
@@ -157,10 +156,10 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
       }
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
-        // This thread's copies of the channel have landed: only later groups are still under way.
+        // This thread's copies of the channel have landed: only later groups are still in flight.
         ptx::cp_async_wait_group<kStages - 2>();
-        // The one barrier: between the copies, of all threads, and the reads below; and between the
-        // reads of the channel before and the copies that go to its place now.
+        // The one barrier separates the copies of all threads from the reads below, and the reads
+        // of the previous channel from the copies that overwrite its stage.
         __syncthreads();
         load(c + kStages - 1);
         const float* stage = stages + c % kStages * stage_floats;
@@ -255,7 +254,7 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return choice ? choice->tile : kSmallestTile;
 }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+/// Whether all rows of x are aligned to 16 bytes, if x is.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
 void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {

@@ -1,30 +1,31 @@
 /// @file deinterleaved.cu
-/// @brief conv2d, with a stride, a row's even columns lie before its odd ones.
+/// @brief Deinterleaved columns: with a stride, a row's even columns are stored before its odd
+/// ones, so that taps read vectors.
 ///
 /// - Before: row_tile.cu
 /// - After: mma_tf32.cu, depthwise/nchw.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** With stride 2, four neighbouring pixels read the columns 0 2 4 6 for one tap and 1
-/// 3 5 7 for the next: no vector, and neighbouring threads meet in the same banks. So the copies
-/// sort the columns as they arrive (each `cp.async` has its own place) into a plane of even ones
-/// and a plane of odd ones, and a tap reads one plane without gaps:
+/// **The idea.** With stride 2, four adjacent pixels read the columns 0 2 4 6 for one tap and 1 3 5
+/// 7 for the next: no vector, and adjacent threads have bank conflicts. So the copies (each
+/// `cp.async` has its own destination) sort the columns into a plane of even ones and a plane of
+/// odd ones, and a tap reads one plane without gaps:
 ///
 ///     row of x     0 1 2 3 4 5 6 7          four pixels, 3 taps, stride 2:
 ///     in shared    0 2 4 6 | 1 3 5 7        tap 0: 0 2 4 6    tap 1: 1 3 5 7    tap 2: 2 4 6 8
 ///
-/// A window then is vectors again, and the loop is that of direct/row_tile with a second plane.
-/// (In signal processing the planes are the *phases* of a signal.)
+/// A window is then read as vectors again, and the loop is that of direct/row_tile with a second
+/// plane. (In signal processing the planes are the *phases* of a signal.)
 ///
 /// **Expect.** At 67 TFLOP/s the arithmetic of B11 (16x1x161x700, 32 filters 5x20, stride 2) takes
-/// 41 us, that of B3 (32x3x224x224, 64 filters 7x7, stride 2) 113.
+/// 41 us, that of B3 (32x3x224x224, 64 filters 7x7, stride 2) 113 us.
 /// @expect on --n 1 --c 4 --h 67 --w 132 --k 8 --r 5 --s 5 --stride 2
 /// @expect loads_per_output.shared 4 * (2 * 5 * 4 + 5 * 5 * 2) / 64 + 1 = 6.625, 2 vectors a plane
 /// @expect excess.shared.load 0, also with a stride
 /// @expect bytes_per_lane.x.async 4, sorting takes single floats
-/// **Costs.** Columns that are sorted are copied as single floats. A row of the window does not
-/// move up to the next pixel row: it is loaded for each. Compiled in are 3 x 3, 5 x 5, 7 x 7 and 5
-/// x 20 with stride 2; all else is left to row_tile.cu, which also has stride 1.
+/// **Costs.** Sorted columns are copied as single floats. The next pixel row does not reuse window
+/// rows from registers. Compiled are 3 x 3, 5 x 5, 7 x 7 and 5 x 20 with stride 2; all else runs
+/// row_tile.cu, which also has stride 1.
 /// **Try.** Copy the columns in their order, and let multiply() pick every second one of two
 /// vectors. How many floats does a thread load then for each that it uses?
 #include <algorithm>
@@ -74,8 +75,8 @@ struct Tile : RowTileSizes<kR, kS, kTile> {
   static constexpr int kStageFloats = kInFloats + Sizes::kWarpsF * Sizes::kWeightFloats;
 };
 
-/// Begins to copy the rows h0 ... and columns w0 ... of a channel into the tile, zeros where they
-/// fall into the padding.
+/// Starts to copy the rows h0 ... and columns w0 ... of a channel into the tile, with zeros in the
+/// padding.
 template <class T>
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           float* tile) {
@@ -97,8 +98,8 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
   }
 }
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile; `weights`
-/// are [r][s][T::kPadded].
+/// Adds one channel's products to the accumulators. `window` is the thread's place in the tile;
+/// `weights` are [r][s][T::kPadded].
 template <class T>
 __device__ void multiply(const float* window, const float* weights,
                          float (&sums)[T::kFilters][kRows][kRowPixels]) {
@@ -194,7 +195,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
       }
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
-        // This thread's copies of the channel have landed: only later groups are still under way.
+        // This thread's copies of the channel have landed: only later groups are still in flight.
         ptx::cp_async_wait_group<kStages - 2>();
         // The one barrier: between the copies, of all threads, and the reads below; and between the
         // reads of the channel before and the copies that go to its place now.

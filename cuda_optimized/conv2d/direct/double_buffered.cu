@@ -5,29 +5,30 @@
 /// - After: cp_async.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A load only asks for its value; the thread waits where it first uses it. So the
-/// loads of the next channel go out before the arithmetic of this one, into registers, and are
-/// written to shared memory after it. With two tiles in shared memory, no thread reads the tile
-/// that others write, and one barrier a channel is enough:
+/// **The idea.** A thread does not stall at a load, but at the first use of its result. So the
+/// loads of the next channel are issued before the arithmetic of this one, into registers, and are
+/// stored to shared memory after it. With two tiles in shared memory, no thread reads the tile that
+/// others write, and one barrier per channel suffices:
 ///
 ///     registers -> shared   A: c0 |           B: c1 |           A: c2 |
 ///     global -> registers         | c1 . . . .      | c2 . . . .      |        time ->
 ///     arithmetic                  | A =========     | B =========     | A =========
 ///                                 the one barrier of each channel
 ///
-/// **Expect.** The wait for global memory, some 600 cycles a channel, hides behind the block's own
-/// arithmetic; before, only the other blocks of the SM hid a part of it. Three blocks an SM still
-/// fit, with at most 168 registers a thread (B1). The three channels of B2 leave little to overlap.
+/// **Expect.** The latency of global memory, some 600 cycles per channel, is hidden by the block's
+/// own arithmetic; before, only the other blocks of the SM hid a part of it. Three blocks per SM
+/// still fit, with at most 168 registers per thread (B1). The three channels of B2 leave little to
+/// overlap.
 /// @expect barriers_per_block 4, one a channel
 /// @expect loads_per_output.x 4 * 36 * (10 + 9) / 2 / (8 * 32 * 32) = 0.167, no more than before
 /// @expect loads_per_output.shared 4 * (5 * 12 + 5 * 5 * 2) / 64 = 6.875, as before
 /// @expect races 0, two tiles are enough
-/// **Costs.** 30 registers: four vectors, their places, two weights. A second tile in shared
-/// memory. With one channel a group (depthwise) there is no next channel, and direct/float4 is the
-/// better rung. A thread fetches at most 4 vectors and 2 weights ahead; what larger tiles (strides
-/// of 2 and more) and filters need beyond that comes without overlap. All else as in direct/float4.
-/// **Try.** Move the loads of the next channel behind multiply(). The result stays right. What
-/// hides the wait now, and what does a profiler say about "long scoreboard" stalls?
+/// **Costs.** 30 registers: four vectors, their offsets, two weights. A second tile in shared
+/// memory. With one channel per group (depthwise) there is no next channel, and direct/float4 is
+/// faster. A thread prefetches at most 4 vectors and 2 weights; what larger tiles (strides of 2 and
+/// more) and filters need beyond that is loaded without overlap. All else as in direct/float4.
+/// **Try.** Move the loads of the next channel after multiply(). The result stays correct. What
+/// hides the latency now, and what does a profiler say about "long scoreboard" stalls?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -135,7 +136,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
@@ -287,7 +288,7 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return choice ? choice->tile : kSmallestTile;
 }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+/// Whether all rows of x are aligned to 16 bytes, if x is.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
 void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {

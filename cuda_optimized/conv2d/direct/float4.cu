@@ -1,24 +1,23 @@
 /// @file float4.cu
-/// @brief Vectors of four floats: the input tile is loaded four floats at a time.
+/// @brief Vector access: the input tile is loaded with 16-byte loads.
 ///
 /// - Before: register_tile.cu
 /// - After: double_buffered.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A load instruction takes an issue slot and an address whether it brings 4 or 16
-/// bytes. A float4 must lie at a multiple of 16 bytes. If x does, and W is a multiple of 4, every
-/// row begins at such an address. So the tile begins at the multiple of 4 at or before the first
-/// column that is needed:
+/// **The idea.** A load instruction takes an issue slot and an address whether it loads 4 or 16
+/// bytes. A float4 must be aligned to 16 bytes. If x is, and W is a multiple of 4, every row is
+/// aligned. So the tile begins at the multiple of 4 at or before the first column that is needed:
 ///
 ///     column of x      -4 . . .  0 . . .  4 . . .  8 . . .
 ///     needed                  o  o o o o  o o           first column -1, after the left padding
 ///     copied            0 0 0 0  x x x x  x x x x       3 columns early, whole vectors
 ///
-/// And because W is a multiple of 4, no vector straddles the end of a row: all four floats are in
-/// x, or all four are padding. Otherwise, which run() decides once for the launch, the four floats
-/// are loaded and checked one by one; the tile in shared memory looks the same.
+/// Because W is a multiple of 4, no vector crosses the end of a row: all four floats are in x, or
+/// all four are padding. Otherwise, which run() decides once per launch, the four floats are loaded
+/// and tested one by one; the tile in shared memory is the same.
 ///
-/// **Expect.** At 6 x 6 (B1) a thread waits for 3 loads of x a channel instead of 20, and 2 of
+/// **Expect.** At 6 x 6 (B1) a thread waits for 3 loads of x per channel instead of 20, and 2 of
 /// weights, beside 1728 multiply-adds. B2 (1x3x1920x2400, 3 filters 3x3) has an eighth of these
 /// multiply-adds for almost as many loads, and gains more. Counting vectors instead of rows and
 /// columns also leaves no lane idle at the end of a row.
@@ -26,7 +25,7 @@
 /// @expect requests_per_block.x.load 4 * 12 = 48, of 32 vectors; of rows 4 * 72
 /// @expect loads_per_output.x 4 * 36 * (10 + 9) / 2 / (8 * 32 * 32) = 0.167, 10 or 9 vectors a row
 /// @expect barriers_per_block 2 * 4 = 8, two a channel as before
-/// **Costs.** Three to six columns of the tile are not used. The rest as in direct/register_tile.
+/// **Costs.** Three to six columns of the tile are not used. All else as in direct/register_tile.
 /// **Try.** Time a problem with W = 510 instead of 512. Which loads does the rung use then, and how
 /// much of its gain over direct/register_tile is left?
 #include "core/conv2d_problem.hpp"
@@ -128,7 +127,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;
@@ -235,7 +234,7 @@ OutputTile tile_of(const Conv2dProblem& conv) {
   return choice ? choice->tile : kSmallestTile;
 }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+/// Whether all rows of x are aligned to 16 bytes, if x is.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
 void run(const Conv2dProblem& problem, const Conv2dArrays& arrays, const Context&) {

@@ -1,38 +1,38 @@
 /// @file mma.cu
-/// @brief conv2d of few channels in 16 bits: two taps of a row are one register.
+/// @brief Half-precision `mma.sync` for few channels: two adjacent taps of a row form one register
+/// of a fragment.
 ///
 /// - Before: mma_tf32.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** As before, fragments are read out of a patch of x in shared memory. But a register
-/// of m16n8k16 has two numbers that follow one another along k. If k runs along a row of the
-/// filter, they lie side by side in the patch, and one load brings two taps, if its address is
-/// even. So all windows of a fragment begin in even columns, or all in odd ones. The words of the
-/// latter begin a column earlier, and so do their weights:
+/// **The idea.** As before, fragments are read from a patch of x in shared memory. But a register
+/// of m16n8k16 has two elements that are adjacent along k. If k runs along a row of the filter,
+/// they are adjacent in the patch, and one load reads two taps, if its address is even. So all
+/// windows of a fragment begin in even columns, or all in odd ones. The words of the latter begin a
+/// column earlier, and so do their weights:
 ///
 ///     columns of x           0 1 | 2 3 | 4 5 | 6 7     words of the patch
 ///     window from column 0   a b | c d | e . |         weights of 5 taps
 ///     window from column 1   . a | b c | d e |         the same for odd columns
 ///
-/// A dot is no tap: its weight is zero. That is not enough, since zero times NaN is NaN, so a mask
-/// makes zero of the number, too. Pixels are the rows of a product now, and filters its columns,
-/// which come in eights: 3 or 6 filters waste less.
+/// A dot is a weight of zero. Since zero times NaN is NaN, a mask sets the element to zero, too.
+/// Pixels are the rows of the GEMM, and filters its columns, which come in eights: 3 or 6 filters
+/// waste less.
 ///
 /// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): of 19 steps of k 11 are left. 2.2
 /// million mma at 600 TFLOP/s take 15 us; each 16 of them need 28 cycles of shared memory, 16 us;
-/// y's 51 MB take 15 us. All at once, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 and 45
+/// y's 51 MB take 15 us. Together, 35 to 45 us. B1 and B2 (6 and 3 filters, stride 1): 15 us and 45
 /// us.
 /// @expect on --n 1 --c 3 --h 32 --w 64 --k 64 --r 3 --s 3 --pad 1 --stride 2 --dtype bf16
 /// @expect loads_per_output.shared 3 * 32 * (8 + 1 + 4) / (32 * 64) = 0.61, in 3 steps
-/// @expect bytes_per_lane.x.async 16, eight numbers
+/// @expect bytes_per_lane.x.async 16, eight elements
 /// @expect bytes_per_lane.y.store 8, four neighbours
 /// @expect sectors_per_request.y.store 2 * 4 = 8, two times 16 pixels of four filters
 /// @expect launches 1, nothing is prepared
-/// **Costs.** With an odd stride there are two sets of weights. Rows of the filter are filled up to
-/// words; taps apart (dilation) have a word each. With more than 64 filters, x is read several
-/// times. Declined: float32, NHWC, compute capability below 8.0, what is too large for shared
-/// memory.
-/// **Try.** Take the mask away. Which tests fail, and with which input?
+/// **Costs.** With an odd stride there are two sets of weights. Rows of the filter are padded to
+/// words; with dilation each tap has a word. With more than 64 filters, x is read several times.
+/// Not supported: float32, NHWC, compute capability below 8.0, what is too large for shared memory.
+/// **Try.** Remove the mask. Which tests fail, and with which input?
 #include <type_traits>
 
 #include "core/conv2d_problem.hpp"
@@ -56,7 +56,7 @@ template <int kWords>
 using Words = std::conditional_t<kWords == 4, uint4, uint2>;
 
 /// Adds all products of a warp's filters and fragments.
-/// @tparam kOdd tiling.odd: fragments by turns have windows of even columns and of odd ones
+/// @tparam kOdd tiling.odd: fragments alternately have windows of even columns and of odd ones
 /// @param base where this lane's windows begin, in bytes: of rows `group` and `group + 8`
 template <class S, class T, int kOdd>
 __device__ void add_products(const HalfPatchTiling& tiling, const std::uint32_t* shared,
@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, S::kBlocks)
   }
 }
 
-/// Numbers that a copy can bring at once, if all rows of x begin at multiples of them.
+/// Elements that one copy can load, if all rows of x begin at multiples of them.
 /// @param address where x begins
 int widest_copy(const Conv2dProblem& conv, std::uintptr_t address) {
   for (const int width : {8, 4, 2}) {
@@ -196,12 +196,12 @@ int widest_copy(const Conv2dProblem& conv, std::uintptr_t address) {
   return 1;
 }
 
-/// Whether sums are stored as a lane has them, four side by side, if y begins at `address`.
+/// Whether sums are stored as a lane has them, four adjacent, if y begins at `address`.
 bool stores_directly(const Conv2dProblem& conv, std::uintptr_t address) {
   return conv.Q % 4 == 0 && address % 8 == 0;
 }
 
-/// What choose_half_tiling() finds, with the widest copies, or with single numbers where there is
+/// What choose_half_tiling() finds, with the widest copies, or with single elements where there is
 /// no room.
 HalfPatchTiling tiling_of(const Conv2dProblem& conv, std::uintptr_t x, std::uintptr_t y) {
   const auto tiling = choose_half_tiling(conv, widest_copy(conv, x), stores_directly(conv, y));

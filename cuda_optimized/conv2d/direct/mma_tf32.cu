@@ -1,15 +1,15 @@
 /// @file mma_tf32.cu
-/// @brief conv2d of few channels on the tensor cores: they read windows out of a staged patch.
+/// @brief TF32 `mma.sync` for few channels: fragments are read directly from a staged patch of x.
 ///
 /// - Before: deinterleaved.cu
 /// - After: mma.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** With few channels, windows overlap, but hardly anything of them lies side by side:
-/// an implicit GEMM copies each value of x R * S / stride^2 times, 4 bytes at a time. Here a block
-/// copies the patch of x under its tile of y once, with zeros for the padding. The product's factor
-/// is never stored: a lane reads its elements of a fragment where they lie in the patch, at the sum
-/// of two numbers:
+/// **The idea.** With few channels, windows overlap, but hardly any of their elements are
+/// contiguous: an implicit GEMM copies each value of x R * S / stride^2 times, 4 bytes at a time.
+/// Here a block copies the patch of x for its tile of y once, with zeros for the padding. The
+/// matrix of windows is never stored: a lane reads the elements of a fragment from the patch, at
+/// the sum of two offsets:
 ///
 ///     patch, 3 channels       y: filters x pixels      += weights: filters x k   * x: k x pixels
 ///     + - - - - - - - - +
@@ -18,19 +18,19 @@
 ///     |  . . . .        |     base[pixel]: the first tap of its window, in a register
 ///     + - - - - - - - - +
 ///
-/// A block keeps its weights and takes tile after tile, while the next patch is on its way.
+/// A block keeps its weights and computes tile after tile, while the next patch is in flight.
 ///
 /// **Expect.** B3 (32x3x224x224, 64 filters 7x7, stride 2): 3.8 million mma of 16 x 8 x 8, at 160
 /// TFLOP/s 49 us; each 16 of them need 26 cycles of shared memory (8 loads of x, 4 of weights, one
-/// of taps): 29 us; y's 103 MB take 26 us. All at once, 60 to 70 us. B11 (16x1x161x700, 32 filters
+/// of taps): 29 us; y's 103 MB take 26 us. Together, 60 to 70 us. B11 (16x1x161x700, 32 filters
 /// 5x20, stride 2): 30 us.
 /// @expect on --n 1 --c 3 --h 34 --w 66 --k 64 --r 3 --s 3 --dtype tf32
 /// @expect loads_per_output.x 3 * 4 * 66 / (2 * 64 * 64) = 0.097, the patch of 2 x 64 pixels, once
 /// @expect bytes_per_lane.y.store 16, four neighbours
 /// @expect sectors_per_request.y.store 16
 /// @expect launches 1, nothing is prepared
-/// **Costs.** Filters come 16 at a time: with 3 or 6 (B2, B1) row_tile.cu is faster.
-/// Declined: fp32, NHWC, compute capability below 8.0, what is too large for shared memory.
+/// **Costs.** Filters come 16 at a time: with 3 or 6 (B2, B1) row_tile.cu is faster. Not supported:
+/// fp32, NHWC, compute capability below 8.0, what is too large for shared memory.
 /// **Try.** Give the patch the pitch of a plain array. How many cycles does the load of x then take
 /// for taps in one row, and in two?
 #include "core/conv2d_problem.hpp"
@@ -58,8 +58,8 @@ __device__ void multiply(const Tiling& tiling, const float* shared, int patch_at
   for (int j = 0; j < S::kGroups; ++j) {
     const int g = first + j < tiling.rows * tiling.across ? first + j : 0;
     const int row = tiling.by_across.quotient(g);
-    // A group's fragments have the pixels 0 1 4 5 8 ... and 2 3 6 7 10 ...: then a lane's sums of
-    // both are four neighbours.
+    // A group's fragments have the pixels 0 1 4 5 8 ... and 2 3 6 7 10 ...: then a lane's
+    // accumulators of both are four neighbours.
     const int column = tiling.by_across.remainder(g, row) * 16 + group / 2 * 4 + group % 2;
     base[j][0] = 4 * (patch_at + tiling.shift + row * tiling.stride.h * tiling.pitch +
                       column * tiling.stride.w);
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(S::kWarps * 32, kBlocksPerSm)
   }
 }
 
-/// Whether all rows of x, or of y, begin at multiples of 16 bytes, if the first one does.
+/// Whether all rows of x, or of y, are aligned to 16 bytes, if the first one is.
 bool rows_of_x_in_fours(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 bool rows_of_y_in_fours(const Conv2dProblem& conv) { return conv.Q % 4 == 0; }
 

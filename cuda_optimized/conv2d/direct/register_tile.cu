@@ -5,10 +5,10 @@
 /// - After: float4.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** A value in a register can take part in many products; one in shared memory has to
-/// be loaded for each. So a thread keeps the sums of 8 pixels, one below the other, for up to 8
-/// output channels. Each value that it loads serves all of these channels, and with vertical stride
-/// and dilation 1 also up to R of the pixels:
+/// **The idea.** A value in a register can be used in many products; one in shared memory has to be
+/// loaded for each. So a thread keeps the accumulators of 8 pixels, one below the other, for up to
+/// 8 output channels. Each loaded value is used for all of these channels, and with vertical stride
+/// and dilation 1 also for up to R of the pixels:
 ///
 ///            tx                    one thread, one column of the window, R = 3:
 ///          . o . .   pixel 0        v0   pixel 0 = v0 v1 v2   . w0 w1 w2
@@ -16,22 +16,22 @@
 ///          . o . .   ...            ...  ...
 ///          . o . .   pixel 7        v9   10 loads for 8 * 3 products of each output channel
 ///
-/// A weight also serves 8 products, so weights are staged in shared memory
-/// (shared/direct/register_tile.cuh, where the loop over the taps stands: multiply()).
+/// A weight is used for 8 products, so weights are staged in shared memory
+/// (shared/direct/register_tile.cuh has the loop over the taps: multiply()).
 ///
 /// **Expect.** At 6 x 6 and 6 output channels (B1), 13 loads of x from shared memory and 12 of
 /// weights for 288 multiply-adds: these loads are no longer the limit. What is left is the wait for
-/// the copy, 22 loads a thread and channel. B7 needs one launch instead of 171.
+/// the copy, 22 loads per thread and channel. B7 needs one launch instead of 171.
 /// @expect loads_per_output.shared 4 * (5 * 12 + 5 * 5 * 2) / 64 = 6.875, for 64 sums
 /// @expect loads_per_output.x 4 * 36 * 36 / (8 * 32 * 32) = 0.633, once for 8 filters
 /// @expect loads_per_output.weights 4 * 5 * 5 * 8 / (8 * 32 * 32) = 0.098, once a block
 /// @expect excess.shared.load 0
 /// **Costs.** 7 x 7 outputs are a block of only 8 threads. x is read again for each 8 output
 /// channels. Only square filters of 1, 3, 5, 6, 7 and 11 share values along the column. A
-/// horizontal stride makes bank conflicts. Declined: over 64 KB for the inputs of 8 outputs and a
-/// filter's weights of a channel; NHWC; other types than float32.
+/// horizontal stride causes bank conflicts. Not supported: over 64 KB for the inputs of 8 outputs
+/// and a filter's weights of a channel; NHWC; other types than float32.
 /// **Try.** Read the weights from global memory, all threads of a warp from one address. How many
-/// loads is that for 288 multiply-adds, and what does it do to the time?
+/// loads is that for 288 multiply-adds?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -47,9 +47,9 @@ constexpr OutputTile kSmallestTile = {kPixels, 1};
 [[maybe_unused]] constexpr int kThreads = 4 * 32;  ///< Of a block, at most.
 [[maybe_unused]] constexpr int kBlocks = 3;        ///< Of an SM, at least: up to 168 registers.
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
-/// comparison checks both ends.
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], with zeros
+/// in the padding. Negative coordinates become huge unsigned ones, so that one comparison checks
+/// both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
   for (unsigned i = threadIdx.y; i < rows; i += blockDim.y) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
     const int group = filter_tile / group_tiles, c0 = group * group_c;
     const int k0 = group * group_k + filter_tile % group_tiles * kFilters;
     // The group's last tile may have fewer filters. For the missing ones the thread multiplies by
-    // whatever stands in shared memory, and does not store the sums.
+    // whatever shared memory holds, and does not store the sums.
     const int filters = min(kFilters, (group + 1) * group_k - k0);
 
     for (std::int64_t row = std::int64_t{blockIdx.y} * tile_p; row < conv.P;

@@ -1,37 +1,38 @@
 /// @file register_window.cu
-/// @brief conv2d, x goes straight into registers, which are refilled as soon as they are free.
+/// @brief Register window: x is loaded straight into registers, which are refilled as soon as they
+/// are free.
 ///
 /// - Before: row_tile.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
 /// **The idea.** With a 3 x 3 filter and few channels the problem is a copy with some arithmetic,
-/// and shared memory costs more than it saves: a copy, a barrier and a load for each value. Here a
-/// thread loads its own window; what its neighbours have loaded, too, comes from the L1 cache:
+/// and shared memory costs more than it saves: a copy, a barrier and a load per value. Here a
+/// thread loads its own window; values that neighbours have loaded come from the L1 cache:
 ///
 ///     lane 0    x x x x                  two outputs a lane and row: two loads of 8 bytes, the
 ///     lane 1        x x x x              second one in L1 already
 ///     lane 2            x x x x          stores: 32 lanes, 256 bytes without a gap
 ///
-/// No thread waits for another: the loop has no barrier. A thread hides its own wait for memory:
-/// once a row of the window has taken part in all its products, its registers take the same row of
-/// the next channel, or of the block's next tile, while the other rows are computed:
+/// The loop has no barrier. A thread hides its own latency: after a row of the window has been used
+/// in all its products, its registers are loaded with the same row of the next channel, or of the
+/// block's next tile, while the other rows are computed:
 ///
 ///     row 0   | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ | products | load ~ ~      time ->
 ///     row 1              | products | load ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ ~  | products |
 ///              channel 0                                channel 1
 ///
-/// **Expect.** B2 (1x3x1920x2400, 3 filters 3x3): 4 rows of 4 outputs and 3 filters a thread, 24
-/// loads of 8 bytes and 7 of weights for 432 multiply-adds a channel; 128 registers, 16 warps an
-/// SM, each with 3 KB under way: DRAM needs some 40 KB. The 110 MB take 28 us at 4 TB/s.
+/// **Expect.** B2 (1x3x1920x2400, 3 filters 3x3): 4 rows of 4 outputs and 3 filters per thread, 24
+/// loads of 8 bytes and 7 of weights for 432 multiply-adds per channel; 128 registers, 16 warps per
+/// SM, each with 3 KB in flight: DRAM needs some 40 KB. The 110 MB take 28 us at 4 TB/s.
 /// @expect on --n 1 --c 3 --h 34 --w 130 --k 3 --r 3 --s 3
 /// @expect loads_per_output.x 3 * 24 / (4 * 4 * 3) = 1.5, of 4 rows of 4 outputs and 3 filters
 /// @expect bytes_per_lane.x.load 8
 /// @expect barriers_per_block 2, none in the loop: as many for any number of channels
 /// @expect sectors_per_request.y.store 8, 256 bytes without a gap
-/// **Costs.** Only 3 x 3, stride 1, dilation 1: neighbouring tiles read their halo again. x is read
-/// again for each tile of filters. Declined: NHWC, other types, weights too many for shared memory.
-/// **Try.** Load the next rows at the end of the channel instead of one by one. What does a
-/// profiler say about "long scoreboard" stalls?
+/// **Costs.** Only 3 x 3, stride 1, dilation 1: adjacent tiles read their halo again. x is read
+/// again per tile of filters. Not supported: NHWC, other types, weights that exceed shared memory.
+/// **Try.** Load the next rows together at the end of the channel. How many "long scoreboard"
+/// stalls are there?
 #include <optional>
 
 #include "core/conv2d_problem.hpp"
@@ -123,7 +124,7 @@ __global__ void __launch_bounds__(kThreads, kBlocks)
 #pragma unroll
         for (int e = 0; e < kWidth; ++e) {
           const auto column = static_cast<unsigned>(w + g * kApart + e);
-          // Behind the last tile there is nothing to load.
+          // After the last tile there is nothing to load.
           if (tile < tiles.count && column < static_cast<unsigned>(conv.W)) inside[g] |= 1u << e;
         }
       }

@@ -1,34 +1,35 @@
 /// @file row_tile.cu
-/// @brief conv2d, a thread computes four neighbours of a row, in two rows: a window is vectors.
+/// @brief Row tile: a thread computes four adjacent pixels in each of two rows, and reads its
+/// window as vectors.
 ///
 /// - Before: cp_async.cu
 /// - After: deinterleaved.cu, register_window.cu, winograd/split_rows.cu
 /// - The same maths: cpu_reference/conv2d/direct.cpp
 ///
-/// **The idea.** The registers that `cp.async` freed hold outputs: 4 neighbours of a row, in 2
-/// rows, for up to 8 filters. A row of their window lies side by side, so it comes as float4s,
-/// which 8 threads read from all 32 banks at once; and with everything compiled in, what one pixel
-/// row has read moves up to the next in registers:
+/// **The idea.** The registers that `cp.async` freed hold more accumulators: 4 adjacent pixels in 2
+/// rows, for up to 8 filters. A row of their window is contiguous, so it is read as float4, by 8
+/// threads from all 32 banks at once. All sizes are known at compile time, so the next pixel row
+/// reuses window rows from registers:
 ///
 ///     window of a thread, 3 x 3:        v v v v | v v . .   filter row r: load window row r + 1,
 ///     two vectors, for 4 pixels a row   v v v v | v v . .   multiply, move it up
 ///
-/// One price: a thread's outputs are neighbours, and neighbouring threads' are not. So a warp
-/// passes its sums through shared memory and then stores 32 neighbours (RowStores in
+/// The outputs of a thread are adjacent, but those of adjacent threads are not. So a warp passes
+/// its accumulators through shared memory and then stores 32 adjacent floats (RowStores in
 /// shared/direct/row_tile.cuh).
 ///
 /// **Expect.** B1 (1x6x768x512, 6 filters 6x6): 21 loads of x and at least 54 of weights from
-/// shared memory for 1728 multiply-adds a channel; 384 blocks, three an SM, all at once. At 67
+/// shared memory for 1728 multiply-adds per channel; 384 blocks, three per SM, one wave. At 67
 /// TFLOP/s its arithmetic takes 15 us; B2's 110 MB take 28 us at 4 TB/s.
 /// @expect loads_per_output.shared 4 * (6 * 2 + 5 * 5 * 2) / 64 + 1 = 4.875, vectors; and sums
 /// @expect lanes_per_output.shared.store 1, a warp passes its sums on
 /// @expect sectors_per_request.y.store 4, 32 neighbours
 /// @expect excess.shared.load 0
 /// **Costs.** With many channels and filters x is read K / 32 times, and implicit_gemm/cp_async.cu
-/// is faster. Compiled in are 3 x 3 to 11 x 11 with stride 1; all else is left to
-/// cp_async.cu and tiled.cu. Declined: NHWC, other types, what those decline.
-/// **Try.** Let each thread have 8 pixels of one row instead of 4 of two. Which banks do the
-/// threads 0 to 7 read then, and what does a profiler say about wavefronts?
+/// is faster. Compiled are 3 x 3 to 11 x 11 with stride 1; all else runs cp_async.cu and tiled.cu.
+/// Not supported: NHWC, other types, what those do not support.
+/// **Try.** Let each thread have 8 pixels of one row instead of 4 of two. Which banks do threads 0
+/// to 7 read then, and how many wavefronts does a profiler report?
 #include <algorithm>
 #include <optional>
 
@@ -66,8 +67,8 @@ struct Tile : RowTileSizes<kR, kS, kTile> {
   static constexpr int kStageFloats = kInFloats + Sizes::kWarpsF * Sizes::kWeightFloats;
 };
 
-/// Adds one channel's products to the sums. `window` is the thread's place in the tile; `weights`
-/// are [r][s][T::kPadded].
+/// Adds one channel's products to the accumulators. `window` is the thread's place in the tile;
+/// `weights` are [r][s][T::kPadded].
 template <class T>
 __device__ void multiply(const float* window, const float* weights,
                          float (&sums)[T::kFilters][kRows][kRowPixels]) {
@@ -164,7 +165,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kMinBlocks)
       }
 #pragma unroll 1
       for (int c = 0; c < group_c; ++c) {
-        // This thread's copies of the channel have landed: only later groups are still under way.
+        // This thread's copies of the channel have landed: only later groups are still in flight.
         ptx::cp_async_wait_group<kStages - 2>();
         // The one barrier: between the copies, of all threads, and the reads below; and between the
         // reads of the channel before and the copies that go to its place now.
@@ -243,7 +244,7 @@ OutputTile tile_of(const Conv2dProblem& problem) {
   return choice ? choice->tile : any_filter(conv).tile(problem);
 }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does.
+/// Whether all rows of x are aligned to 16 bytes, if x is.
 bool rows_are_vectors(const Conv2dProblem& conv) { return conv.W % 4 == 0; }
 
 /// Columns left of y at which the first tile begins: then its column of x is a multiple of 4, at or

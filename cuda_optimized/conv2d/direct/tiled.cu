@@ -7,30 +7,28 @@
 ///
 /// **The idea.** Neighbouring outputs share inputs: 8 x 32 outputs of a 3 x 3 filter need 10 x 34
 /// inputs, not 8 * 32 * 9. The block copies them to shared memory once, then every thread reads its
-/// window there.
+/// window from there.
 ///
 ///     o o o o # #     3 x 3 filter, stride 1: o outputs of this block,
 ///     o o o o # #     # the halo, which the neighbouring blocks read too
 ///     # # # # # #
 ///     # # # # # #     channel after channel: copy, barrier, multiply, barrier
 ///
-/// Padding is a select while copying: where the tile lies outside of x it holds zeros, and the
-/// multiply loop has no branch left.
+/// Padding is a select during the copy: the tile holds zeros outside of x, and the multiply loop
+/// has no branch.
 ///
-/// **Expect.** Global loads of x for an output and channel fall from R * S to (7 + R)(31 + S) /
-/// 256, at 6 x 6 from 36 to 1.9. Yet the loop gains little: it still issues two loads for each
-/// multiply-add, x from shared memory and the weight through the L1 cache, and an SM issues one
-/// warp-wide load a cycle of either kind. Only the bounds checks are saved. Shared memory alone
-/// does not pay.
+/// **Expect.** Global loads of x per output and channel fall from R * S to (7 + R)(31 + S) / 256,
+/// at 6 x 6 from 36 to 1.9. Yet the loop gains little: it still issues two loads per multiply-add,
+/// x from shared memory and the weight through the L1 cache, and an SM issues one warp-wide load
+/// per cycle of either kind. Only the bounds checks are saved. Shared memory alone does not pay.
 /// @expect loads_per_output.x 4 * (7 + 5) * (31 + 5) / 256 = 6.75, the tile with its halo
 /// @expect loads_per_output.shared 4 * 5 * 5 = 100, one for each multiply-add
 /// @expect loads_per_output.weights 4 * 5 * 5 = 100, the other one
 /// @expect barriers_per_block 2 * 4 = 8, two a channel
-/// **Costs.** Two barriers a channel. The tile is halved until its inputs fit into 64 KB; declined
-/// is only a window that does not fit alone. Declines other layouts than NCHW and other types than
-/// float32.
-/// **Try.** Let the largest tile be 1 x 256 outputs. How many global loads is that for an output
-/// and channel at 6 x 6, and does the time follow them?
+/// **Costs.** Two barriers per channel. The tile is halved until its inputs fit into 64 KB. Not
+/// supported: windows that do not fit alone, layouts other than NCHW, types other than float32.
+/// **Try.** Let the largest tile be 1 x 256 outputs. How many global loads is that per output and
+/// channel at 6 x 6, and does the time follow them?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -44,9 +42,9 @@ constexpr OutputTile kLargestTile = {8, 32};  ///< Rows and columns: a thread an
 constexpr OutputTile kSmallestTile = {1, 1};
 [[maybe_unused]] constexpr int kThreads = 8 * 32;  ///< Of a block, at most.
 
-/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], zeros
-/// where they fall into the padding. Negative coordinates turn into huge unsigned ones, so that one
-/// comparison checks both ends.
+/// Copies the rows h0 ... and columns w0 ... of a channel into the tile [rows][columns], with zeros
+/// in the padding. Negative coordinates become huge unsigned ones, so that one comparison checks
+/// both ends.
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
                           unsigned rows, unsigned columns, float* tile) {
   for (unsigned i = threadIdx.y; i < rows; i += blockDim.y) {

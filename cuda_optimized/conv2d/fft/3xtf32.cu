@@ -1,32 +1,33 @@
 /// @file 3xtf32.cu
-/// @brief conv2d of many channels by Fourier transforms, products on Hopper's tensor cores.
+/// @brief FFT convolution on tensor cores: one complex GEMM per frequency, as three real 3xTF32
+/// GEMMs.
 ///
 /// - Before: winograd/3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/fft_overlap_save.cpp
 ///
-/// **The idea.** Frequency f of a tile only ever meets frequency f of a filter, so that with many
-/// channels the middle is a matrix product for each frequency, as in winograd/3xtf32. But these are
+/// **The idea.** Frequency f of a tile is multiplied by frequency f of a filter only, so that with
+/// many channels the middle step is one GEMM per frequency, as in winograd/3xtf32. These GEMMs are
 /// complex. A tile is real, and half of its spectrum mirrors the other half: of 16 x 16 points 128
-/// frequencies are left, of two numbers each (shared/fft/real_tile.cuh). And a complex product
-/// takes three real ones (Gauss), with sums on both sides that cost no byte: those of U are made
-/// with it, those of V in the registers from which wgmma takes it (shared/fft/gauss_product.cuh).
+/// frequencies of two floats are left (shared/fft/real_tile.cuh). A complex product takes three
+/// real ones (Gauss), with additions on both sides that cost no bytes: those of U are stored with
+/// it, those of V are computed in the registers from which wgmma reads it
+/// (shared/fft/gauss_product.cuh).
 ///
 ///     x, 16 x 16 -> V  re, im   -> k1 = U1 (re + im)   re = k1 - k3 -> M -> 14 x 14 of y
 ///     w,  3 x 3  -> U  U1 U2 U3    k2 = U2 re          im = k1 + k2
 ///                                  k3 = U3 im          frequencies 0, 8: re = k1, im = k3
 ///
-/// V and M have 1.3 numbers a pixel, F(4x4) has 2.25; and 2 products are left of 9, 2.7 of 25.
+/// V and M have 1.3 floats per pixel, F(4x4) has 2.25; and 2 products are left of 9, 2.7 of 25.
 ///
 /// **Expect.** B9 (16x64x224x224, 64 filters): V and M, written and read, and x and y are 1.49 GB,
-/// 355 us at 4.2 TB/s; 13 GFLOP are 130 us at 100 TFLOP/s, and it takes 490 us. B4 75, and where U
-/// is large, 384 numbers for a filter's channel, B6 130, B7 470, B10 880.
+/// 355 us at 4.2 TB/s; 13 GFLOP are 130 us at 100 TFLOP/s, in total 490 us. B4 75 us, and where U
+/// is large, 384 floats for a filter's channel, B6 130 us, B7 470 us, B10 880 us.
 /// @expect on --n 2 --c 32 --h 56 --w 56 --k 32 --r 3 --s 3 --pad 1
 /// @expect launches 4, U, V, products, y
 /// @expect requests.shared.async 128 * (3 + 2 * 4) = 1408, for each product U's three and V's
-/// panels
 /// @expect excess.shared.store 0, no bank twice
-/// **Costs.** Workspace. Rounding as of fft/fused; NaN and infinity reach all of a tile. Few
-/// filters, channels or tiles leave the tensor cores to a plain product. Declines strides, filters
+/// **Costs.** Workspace. Rounding errors as in fft/fused; NaN and infinity spread over a tile. With
+/// few filters, channels or tiles the tensor cores are poorly used. Not supported: strides, filters
 /// that reach over more than 9 pixels, NHWC, and other types than float32.
 /// **Try.** Four products, as one of real matrices twice as large, need no kernel of their own
 /// (gemm/wgmma_3xtf32.cuh). From how many channels on do Gauss's three pay?

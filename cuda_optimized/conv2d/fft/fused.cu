@@ -1,35 +1,38 @@
 /// @file fused.cu
-/// @brief conv2d by Fourier transforms in one kernel: spectra of x and y never leave the SM.
+/// @brief Fused FFT convolution: the transforms of x and y and the product are one kernel; spectra
+/// stay on the SM.
 ///
 /// - Before: winograd/fused.cu
 /// - The same maths: cpu_reference/conv2d/fft_real.cpp
 ///
-/// **The idea.** A tile of 64 x 64 complex points is 32 KB: shared memory holds it, and eight
-/// points a thread are registers of 512 threads. So a block loads two tiles of x as one complex
-/// one, transforms them, multiplies, transforms back and stores two tiles of y. Only filters are
-/// transformed before. Lines go back and forth between registers and shared memory; a line's
-/// threads belong to one warp, so that barriers stand only where rows turn into columns:
+/// **The idea.** A tile of 64 x 64 complex points is 32 KB of shared memory, and eight points per
+/// thread are registers of 512 threads. So a block loads two tiles of x as one complex tile,
+/// transforms them, multiplies, transforms back and stores two tiles of y. Only filters are
+/// transformed beforehand. Lines move between registers and shared memory; a line's threads belong
+/// to one warp, so that block barriers are needed only where rows become columns:
 ///
 ///     x -> rows: 8 x 8 points  -> | turn | -> columns -> X conj(W), over channels
 ///     y <- rows of the outputs <- | turn | <- columns <-   in the same registers
 ///
-/// With several channels or filters a group, each of a block's teams transforms one at a time, and
-/// spectra wait in shared memory. Teams meet once, between channels and filters.
+/// With several channels or filters per group, each of a block's teams of threads transforms one at
+/// a time, and the spectra are kept in shared memory. Teams synchronise once, between channels and
+/// filters.
 ///
 /// **Expect.** A depthwise filter of 31 x 31 on 64x384x32x32 has 48 GFLOP by the definition, 790 us
-/// of nothing but multiply-adds. Here 12288 pairs of tiles take 4.8 GFLOP in butterflies, 160 us at
-/// half of the peak, and 3 GB through shared memory, 106 us: with what does not overlap 300 us.
-/// cuDNN takes 5.8 ms. B1 (1x6x768x512, 6 filters 6 x 6), in tiles of 32 x 32: 15 us.
+/// of multiply-adds alone. Here 12288 pairs of tiles take 4.8 GFLOP in butterflies, 160 us at half
+/// of the peak, and 3 GB through shared memory, 106 us: with what does not overlap 300 us. cuDNN
+/// takes 5.8 ms. B1 (1x6x768x512, 6 filters 6 x 6), in tiles of 32 x 32: 15 us.
 /// @expect on --n 2 --c 1 --h 32 --w 32 --k 1 --r 31 --s 31 --pad 15
 /// @expect launches 3, twiddle factors, filters and the rest
-/// @expect barriers_per_block 2 + 1 = 3, a turn there and a turn back, and that of the filters
+/// @expect barriers_per_block 2 + 1 = 3, a transposition in each direction, and that of the filters
 /// @expect excess.shared.load 0, no bank twice
 /// @expect excess.shared.store 0, likewise
-/// **Costs.** Rounding by the norm of a tile, not by the sum of an output's products; what is a
-/// whole number comes close to one, and is it after rounding. NaN and infinity reach all of both
-/// tiles, of which the second may be of the next image. Declines strides, more than 16 channels a
-/// group, filters that reach over more than 32 pixels, NHWC, and other types than float32.
-/// **Try.** Let the threads of a line exchange by shuffles. Which waits for what?
+/// **Costs.** Rounding errors relative to the norm of a tile, not to an output's products; an
+/// integer result is close to an integer, and equals it after rounding. NaN and infinity spread
+/// over both tiles, of which the second may be of the next image. Not supported: strides, more than
+/// 16 channels per group, filters that reach over more than 32 pixels, NHWC, other types than
+/// float32.
+/// **Try.** Let the threads of a line exchange points by shuffles. On what does each of them wait?
 #include <limits>
 
 #include "core/conv2d_problem.hpp"
@@ -43,9 +46,9 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 constexpr int kMaxReach = 32;      ///< Half of the largest tile.
-constexpr int kMostChannels = 16;  ///< Of a group: more are matrix products, elsewhere.
+constexpr int kMostChannels = 16;  ///< Of a group: with more, fft/3xtf32 computes GEMMs.
 
-/// The most teams of a block, and how many blocks an SM shall hold, for tiles of t x t.
+/// The most teams of a block, and how many blocks per SM shall hold, for tiles of t x t.
 constexpr int most_teams(int t) { return t == 64 ? 1 : t == 32 ? 3 : 8; }
 constexpr int resident(int t) { return t == 64 ? 2 : t == 32 ? 3 : 4; }
 

@@ -1,5 +1,6 @@
 /// @file cluster_split_k.cu
-/// @brief conv2d in half precision: split-K over a cluster of two blocks for each tile.
+/// @brief Split-K over a cluster: two blocks compute half of the channels of a tile each, and
+/// exchange accumulators.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
@@ -14,8 +15,8 @@
 ///     block 1   channels 256 ... 511   columns   0 ... 111  ->  shared memory of block 0
 ///
 /// `st.async` also counts the bytes at a barrier there. The accumulators have 28 KB of their own
-/// beside the stages, so a block waits for nothing but these bytes. Each result is a sum of two
-/// numbers, whose order makes no difference.
+/// beside the stages, so a block waits for only these bytes. Each result is a sum of two elements,
+/// and addition is commutative.
 ///
 /// **Expect.** A block has 36 steps of 448 cycles, as B6 has in halo_tile.cu (13.5 us), and 28 KB
 /// from SM to SM take 2400 cycles at 12 bytes per cycle: B7 15.5 us.
@@ -65,7 +66,7 @@ PatchPlan pair_plan(const Windows& windows) {
   return best;
 }
 
-/// Why two blocks do not share the sums of each tile, if so.
+/// Why two blocks do not share the accumulators of each tile, if so.
 Declined why_no_pairs(const Windows& windows) {
   if (windows.pixels() == 0) return {};
   if (windows.chunks() < 2) return "sums over 64 channels at most: one patch, nothing to share";
@@ -78,7 +79,7 @@ Declined why_no_pairs(const Windows& windows) {
 }
 
 /// Sums on their way to the block that stores them, as the registers of those who multiplied hold
-/// them: [8 columns][thread of a warpgroup][4 sums].
+/// them: [8 columns][thread of a warpgroup][4 accumulators].
 struct PairExchange {
   float4* received;        ///< what the other block has sent, and at the same place there
   std::uint64_t* arrived;  ///< its barrier, which expects kPairBytes
@@ -144,7 +145,7 @@ __global__ void __launch_bounds__(kPairThreads, 1)
   // Of two blocks, the first one takes the first chunks.
   const int half = static_cast<int>(blockIdx.x % 2), chunks = work.windows.chunks();
   const int first = half == 0 ? 0 : chunks / 2, last = half == 0 ? chunks / 2 : chunks;
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const bool is_producer = __shfl_sync(~0u, thread / kSumThreads, 0) != 0;
   if (is_producer) {
     if (lane == 0 || Taps::kWholeWarp) stages.load(patches, taps, tile, filters, first, last);

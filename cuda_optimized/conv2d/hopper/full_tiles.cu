@@ -1,6 +1,6 @@
 /// @file full_tiles.cu
-/// @brief conv2d in half precision, for many filters: tiles without padding columns, and a halo
-/// tile that both consumer warpgroups share.
+/// @brief Full tiles for many filters: no padding columns, and both consumer warpgroups share a
+/// halo tile.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
@@ -137,10 +137,10 @@ Declined why_no_strips(const Windows& windows) {
   return text(items, " tiles: at most ", INT32_MAX);
 }
 
-/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
-/// of consumers, multiply each patch by a block of filters each. Patches: TmaPatches or
-/// GatheredPatches, Taps likewise.
-/// Grid: <= work.items; block gemm::kWgmmaThreads; work.wide.plan.shared_bytes().
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two consumer
+/// warpgroups, multiply each patch by a block of filters each. Patches: TmaPatches or
+/// GatheredPatches, Taps likewise. Grid: <= work.items; block gemm::kWgmmaThreads;
+/// work.wide.plan.shared_bytes().
 template <class T, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     conv2d_hopper_full_tiles(const __grid_constant__ Patches wide,
@@ -159,7 +159,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   const auto filters_of = [&](unsigned item) {
     return filters_at(windows, item % work.wide.filter_tiles, kFullBlocks);
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;

@@ -1,5 +1,6 @@
 /// @file halo_tile_tf32.cu
-/// @brief conv2d in TF32 with halo-tile reuse: accumulators are stored without a staging buffer.
+/// @brief Halo-tile reuse in TF32: accumulators are stored from registers, without a staging
+/// buffer.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
@@ -8,7 +9,7 @@
 /// patches, and a tile of 64 filters has 18 chunks of weights of 8 KB, 144 KB. They stay only if
 /// nothing else needs room but two patches: the staging buffers have to go. Half precision needs
 /// them, because eight lanes have accumulators of eight neighbouring filters of a pixel, and eight
-/// numbers of 16 bits are half a sector. *Eight floats are a whole sector*:
+/// half-precision elements are half a sector. *Eight floats are a whole sector*:
 ///
 ///     accumulators [filter][pixel] of a warp     lane / 4: filter     lane % 4: two pixels
 ///     one store of all lanes                     8 filters x 4 bytes of 4 pixels = 4 sectors
@@ -40,9 +41,9 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
-/// of consumers, take the tiles alternately. kBlocks: of filters in a tile. Patches: TmaPatches
-/// or GatheredPatches, Taps likewise. Grid: <= work.blocks(); block gemm::kWgmmaThreads;
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two consumer
+/// warpgroups, take the tiles alternately. kBlocks: of filters in a tile. Patches: TmaPatches or
+/// GatheredPatches, Taps likewise. Grid: <= work.blocks(); block gemm::kWgmmaThreads;
 /// work.plan.shared_bytes().
 template <int kBlocks, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
@@ -65,7 +66,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   const auto filters_of = [&](unsigned item) {
     return filters_at(work.windows, item % work.filter_tiles, kBlocks);
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;
@@ -127,7 +128,7 @@ void launch_product(const Patches& patches, const Taps& taps, const PatchWork& w
          patches, taps, work, result);
 }
 
-/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
+/// Whether TMA can load the operands, if they are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) { return conv.C / conv.groups % 4 == 0; }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {

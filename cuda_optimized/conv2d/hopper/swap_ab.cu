@@ -1,5 +1,6 @@
 /// @file swap_ab.cu
-/// @brief conv2d in half precision, for layers of 64 filters: operands A and B change places.
+/// @brief Swap-AB for layers of 64 filters: filters are the rows of `wgmma`, and pixels its
+/// columns.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
@@ -28,7 +29,7 @@
 /// @expect bytes_per_lane.y.store 16, the same
 /// @expect sectors_per_request.y.store 32 * 16 / 32 = 16, whole ones
 /// **Costs.** 64 KB of shared memory for two staging buffers. Late layers have too few tiles of 256
-/// pixels, and sums are not split. Not supported: as before.
+/// pixels, and split-K is not supported. Not supported: as before.
 /// **Try.** Let both warpgroups share a tile, 128 pixels each, and count bytes per cycle again.
 /// Which layers gain, because their last wave of tiles is nearly empty?
 #include "core/conv2d_problem.hpp"
@@ -46,7 +47,7 @@ namespace {
 constexpr int kPixels = 256, kFilters = 64;  ///< Of a tile.
 constexpr int kStages = 4;                   ///< A power of 2: positions in the ring may wrap.
 using Tile = gemm::WgmmaShape<kPixels, kFilters, kStages, 1>;  ///< Of the stages.
-/// Bytes of a tile of sums, one for each warpgroup.
+/// Bytes of a tile of accumulators, one for each warpgroup.
 constexpr int kStagingBytes = kPixels * kFilters * 2;
 
 /// y [N][P][Q][K], where the sums go.
@@ -58,7 +59,8 @@ struct FilterRows {
   FilterTiles<Tile> filters;  ///< of the tiles
   bool vectors;               ///< eight filters can be stored at once
 
-  /// Stores a warpgroup's tile of sums [filter][pixel] by way of `staging` [kPixels][kFilters].
+  /// Stores a warpgroup's tile of accumulators [filter][pixel] by way of `staging`
+  /// [kPixels][kFilters].
   __device__ void store(const WgmmaItem& item, int consumer,
                         const float (&accumulators)[kPixels / 2], T* staging) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
@@ -75,7 +77,7 @@ struct FilterRows {
       for (int odd = 0; odd < 2; ++odd)
         to[below][odd] = staging + gemm::swizzled_half(lane % 4 * 2 + odd, row);
     }
-    // All have stored what the staging buffer held: it may be overwritten.
+    // All threads have read the staging buffer: it may be overwritten.
     ptx::named_barrier_sync(1 + consumer, 128);
 #pragma unroll
     for (int i = 0; i < kPixels / 2; ++i) {
@@ -100,7 +102,7 @@ struct FilterRows {
 };
 
 /// Sums over windows: one warp, the producer, loads the steps' pixels and filters from `operands`;
-/// the others, two warpgroups of consumers, take the tiles alternately. Operands: TmaOperands or
+/// the others, two consumer warpgroups, compute the tiles alternately. Operands: TmaOperands or
 /// GatheredOperands. Grid: <= places.count; block gemm::kWgmmaThreads.
 template <class T, class Operands>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
@@ -137,7 +139,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     if (consumer == producer) {
       auto cursor = operands.at(item);
       for (unsigned at = first; at != first + static_cast<unsigned>(work.steps); ++at) {
-        // Until the consumer has read what the stage held before; at once in phase 0.
+        // Waits until the consumer has read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[at % kStages], (at / kStages & 1) ^ 1);
         char* a = stages + at % kStages * Tile::kStageBytes;
         operands.load(cursor, a, a + Tile::kBytesA, &full[at % kStages]);
@@ -147,7 +149,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
       float accumulators[kPixels / 2];
 #pragma unroll
       for (int j = 0; j < kPixels / 2; ++j) accumulators[j] = 0.0f;
-      // Without it, a stage of the tile before, two phases earlier, would look like this one's.
+      // Waits for the other consumer's wgmma. The parity of `full` cannot tell this tile's phase of
+      // a stage from the phase two earlier.
       if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
       for (unsigned at = first; at != first + static_cast<unsigned>(work.steps); ++at) {
         ptx::mbarrier_wait(&full[at % kStages], at / kStages & 1);
@@ -161,7 +164,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
           wgmma_half<kPixels, T>(accumulators, rows + k / 8, columns + k / 8);
         }
         ptx::wgmma_commit_group();
-        // All but this step's products are done: the stage before may be overwritten.
+        // Waits for the wgmma of the previous step: its stage may be overwritten.
         ptx::wgmma_wait_group<1>();
         if (at != first && lane == 0) ptx::mbarrier_arrive(&empty[(at - 1) % kStages]);
       }
@@ -175,7 +178,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   }
 }
 
-/// Whether TMA can load the operands, if they begin at multiples of 16 bytes.
+/// Whether TMA can load the operands, if they are aligned to 16 bytes.
 bool fits_tma(const HalfProduct& product) {
   return product.rows_for_tma() && fits_im2col(product.windows);
 }

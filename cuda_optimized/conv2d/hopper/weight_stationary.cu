@@ -1,6 +1,6 @@
 /// @file weight_stationary.cu
-/// @brief conv2d in half precision, weight-stationary, for 1 x 1: each pixel is loaded once for all
-/// filters.
+/// @brief Weight-stationary 1 x 1 filters: all weights stay in shared memory, and each pixel is
+/// loaded once.
 ///
 /// - Before: implicit_gemm/halo_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
@@ -43,11 +43,11 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
-constexpr unsigned kConsumers = gemm::kConsumers;  ///< Warpgroups that multiply.
+constexpr unsigned kConsumers = gemm::kConsumers;  ///< Consumer warpgroups.
 /// Sums over windows of one tap: one warp, the producer, loads patches, and weights once; the
-/// others, two warpgroups of consumers, take the tiles of filters alternately. Patches:
-/// TmaPatches or GatheredPatches, Taps likewise. Grid: a multiple of the groups; block
-/// gemm::kWgmmaThreads; work.plan.shared_bytes().
+/// others, two consumer warpgroups, compute the tiles of filters alternately. Patches: TmaPatches
+/// or GatheredPatches, Taps likewise. Grid: a multiple of the groups; block gemm::kWgmmaThreads;
+/// work.plan.shared_bytes().
 template <class T, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     conv2d_hopper_weight_stationary(const __grid_constant__ Patches patches,
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   FilterStages stages(work, barriers);
   stages.prepare();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (threadIdx.x % 32 != 0 && !Taps::kWholeWarp) return;
@@ -90,7 +90,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   result.finish();
 }
 
-/// Whether the larger array passes the L2 cache: the output of a forward pass, or a gradient's dy.
+/// Whether the larger array gets an evict-first hint: the output of a forward pass, or a gradient's
+/// dy.
 bool passes(const HalfProduct& product) {
   const std::int64_t source_pixels =
       std::int64_t{product.windows.N} * product.windows.H * product.windows.W;

@@ -5,33 +5,33 @@
 /// - After: mma.cu, split_k.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** cp.async copies from global to shared memory without waiting. With three stages, a
+/// **The idea.** cp.async copies from global to shared memory asynchronously. With three stages, a
 /// block starts the copies for the step after next, and computes the step whose copies it started
-/// two steps ago. The copy also pads: told to read 0 bytes, it writes zeros. And the weights are
-/// packed with the channel as the fastest index, k = (r, s, c) instead of (c, r, s): a step of 16
-/// products is then 16 channels of *one* tap. Where that tap lies, and whether in the padding, is
-/// found once for C / 16 steps; in between, an address moves on by H * W for each channel.
+/// two steps ago. A copy with a source size of 0 bytes writes zeros, which is the padding. The
+/// weights are packed with the channel as the fastest index, k = (r, s, c) instead of (c, r, s): a
+/// step of 16 k is then 16 channels of *one* tap. The tap's offset and padding test are computed
+/// once per C / 16 steps; in between, an address advances by H * W per channel.
 ///
 ///     stage 0   copy 0 . . . . | compute 0    | copy 3 . . . . . . . . . . | compute 3
 ///     stage 1     copy 1 . . . . . . . . . .  | compute 1   | copy 4 . . . . . . . . .
 ///     stage 2                  | copy 2 . . . . . . . . . . | compute 2    | copy 5 ...
 ///                              one barrier a step: before a stage is read, and another overwritten
 ///
-/// **Expect.** With 128 x 64 sums and 16 products a step, a thread has 1024 multiply-adds between
-/// two barriers, loads 64 vectors, and starts 12 copies with some 30 instructions: 58 TFLOP/s at
+/// **Expect.** With 128 x 64 accumulators and 16 k per step, a thread has 1024 multiply-adds
+/// between two barriers, 64 vector loads, and 12 copies with some 30 instructions: 58 TFLOP/s at
 /// best on an H200, 4.1 ms for B10 (64x512x28x28, 512 filters 3x3), 0.13 ms for B4 (32x64x56x56, 64
-/// filters 3x3). 128 registers a thread and 36 KB: four blocks an SM.
+/// filters 3x3). 128 registers per thread and 36 KB: four blocks per SM.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect lanes.x.load 0, copies alone
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.1328, of 48 taps an axis, 46 inside
 /// @expect loads_per_output.workspace 16 * 3 * 3 / 32 / 4 = 1.125, of weights in vectors; no table
 /// @expect barriers_per_block 2 + 144 / 8 + 1 = 21, packing; one a step of 8, and one
 /// **Costs.** Few tiles leave SMs idle: B7 (32x512x7x7) has 100 for 132 SMs. If C / groups is no
-/// multiple of the step (B3), k stays (c, r, s), with a table as in precomputed_offsets.cu.
-/// Declines NHWC, other types, the maps split_k and stream_k, and images too large for 32-bit
+/// multiple of the step (B3), k stays (c, r, s), with a table as in precomputed_offsets.cu. Not
+/// supported: NHWC, other types, the maps split_k and stream_k, images too large for 32-bit
 /// offsets.
 /// **Try.** Set the stages in shared/implicit_gemm/pipeline_tile.cuh to 2, and to 5. How long may a
-/// copy take in each case, and how many blocks does shared memory leave for an SM?
+/// copy take in each case, and how many blocks fit into the shared memory of an SM?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
@@ -103,7 +103,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
 
   const int thread = static_cast<int>(threadIdx.x);
   tile_map::Tile at;                                        // pixels down, channels across
-  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;  // the whole block, at once
+  if (!walk.tile_at(blockIdx.x % walk.plane, &at)) return;  // uniform for the block
   const BlockPlace place{at.n * T::kBlockM, at.m * T::kBlockN,
                          static_cast<int>(blockIdx.x / walk.plane), 0};
   if constexpr (Gather<T>::kTable) {

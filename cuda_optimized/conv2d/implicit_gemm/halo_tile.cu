@@ -1,5 +1,5 @@
 /// @file halo_tile.cu
-/// @brief conv2d in half precision with halo-tile reuse: each pixel is loaded once for all taps.
+/// @brief Halo-tile reuse: each pixel is loaded once for all taps, in half precision.
 ///
 /// - Before: warp_specialized.cu
 /// - After: hopper/cluster_split_k.cu, hopper/full_tiles.cu, hopper/weight_stationary.cu,
@@ -29,8 +29,8 @@
 /// @expect requests.shared.async 2 * (1 + 9) = 20, two blocks: a patch, weights of nine taps
 /// @expect bytes_per_lane.shared.store 16, a row of a matrix of 8 x 8
 /// @expect requests.y.store 0, TMA stores
-/// **Costs.** Few small images fill no tile, and sums are not split. Not supported: strides of
-/// filters larger than 1 x 1, filters whose halo tile does not fit, tile maps, and as before.
+/// **Costs.** Few small images fill no tile, and split-K is not supported. Not supported: strides
+/// of filters larger than 1 x 1, filters whose halo tile does not fit, tile maps, and as before.
 /// **Try.** How many bytes per cycle do 1 x 1 filters load? Let two tiles of filters share a patch.
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/ptx.hpp"
@@ -83,8 +83,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
   __syncthreads();  // separates both from all that follows
 
   const int chunks = windows.chunks();
-  Ring patch{plan.patches}, tap{plan.tap_slots};  // where this warp stands
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  Ring patch{plan.patches}, tap{plan.tap_slots};  // the position of this warp
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (lane != 0 && !Taps::kWholeWarp) return;
@@ -93,7 +93,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
       const PatchTile tile = tile_at(tiles, item / work.filter_tiles);
       const PatchFilters filters = filters_at(windows, item % work.filter_tiles);
       for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-        // Until the consumer has read what the slot held before; at once in phase 0.
+        // Waits until the consumer has read the slot's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&barriers.empty_patch[patch.slot], patch.phase ^ 1);
         // patch[h][w][c] = source[n][tile.p + first.h + h][tile.q + first.w + w][64 chunk + c],
         // of all pixels that the windows of the tile touch; zeros outside the image
@@ -104,7 +104,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
                       .n = tile.n},
                      patch_slots + patch.slot * plan.patch_bytes, &barriers.full_patch[patch.slot]);
         if (plan.stay && !is_first) continue;
-        // Without divisions, which take a thread that is alone longer than a tap's products.
+        // Coordinates advance without divisions: for a single thread, these take longer than the
+        // wgmma of a tap.
         for (int r = 0; r < windows.R; ++r) {
           for (int s = 0; s < windows.S; ++s, tap.step()) {
             ptx::mbarrier_wait(&barriers.empty_tap[tap.slot], tap.phase ^ 1);
@@ -130,9 +131,11 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
     float accumulators[kColumns / 2];
 #pragma unroll
     for (float& accumulator : accumulators) accumulator = 0.0f;
-    // Without it, a patch of the tile before, two phases earlier, would look like this one's.
+    // Waits for the other consumer's wgmma. The parity of `full` cannot tell this tile's phase of a
+    // slot from the phase two earlier.
     if (before > 0) ptx::mbarrier_wait(&multiplied[1 - consumer], (before - 1) / 2 & 1);
-    int read_patch = -1, read_tap = -1;  // slots that are read once the last products are done
+    int read_patch = -1, read_tap = -1;  // slots that have been read when the last wgmma are
+                                         // complete
     const auto release = [&] {
       if (lane != 0) return;
       if (read_patch >= 0) ptx::mbarrier_arrive(&barriers.empty_patch[read_patch]);
@@ -144,7 +147,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
           patch_slots + patch.slot * plan.patch_bytes, tiles.group * kPixelBytes);
       for (int r = 0; r < windows.R; ++r) {
         for (int s = 0; s < windows.S; ++s, tap.step()) {
-          // Weights that stay have come in phase 0.
+          // Stationary weights arrive in phase 0 only.
           ptx::mbarrier_wait(&barriers.full_tap[tap.slot], plan.stay ? 0 : tap.phase);
           ptx::wgmma_fence();
           // for each filter j, pixel (p, q) of the tile, and channel c of the 64:
@@ -153,7 +156,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, 1)
               accumulators, tap_slots + tap.slot * kTapBytes,
               first_columns + tap_offset(windows, tiles, r, s));
           ptx::wgmma_commit_group();
-          ptx::wgmma_wait_group<1>();  // all but this tap's products are done
+          ptx::wgmma_wait_group<1>();  // all but this tap's wgmma are complete
           release();
           read_tap = plan.stay ? -1 : tap.slot;
           read_patch = r == windows.R - 1 && s == windows.S - 1 ? patch.slot : -1;

@@ -1,36 +1,32 @@
 /// @file im2col_l2_blocked.cu
-/// @brief conv2d by im2col and a matrix product, in pieces whose columns stay in the L2 cache.
+/// @brief L2-blocked im2col and GEMM: the columns are computed in pieces that stay in the L2 cache.
 ///
 /// - Before: cuda_naive/conv2d/im2col_gemm.cu
 /// - Made of: cuda_optimized/im2col/im2col_vectorized.cu,
-/// cuda_optimized/gemm/shared/tiled_batched.cu
-/// - The same maths: cpu_reference/conv2d/im2col_gemm.cpp
 ///
-/// **The idea.** Columns are R * S times as large as the input, and what is written to memory is
-/// read back a moment later. A cache that holds them in between saves both ways. So the columns of
-/// as many windows are made as fit 16 MB, a third of an H200's L2 cache; then their product, which
-/// reads them; then the next ones, into the same workspace. Small images go several at a time, and
-/// a large one in pieces of some rows of windows: im2col of rows p0 ... p1 is im2col of an image
-/// whose padding above is p0 * stride less.
+/// **The idea.** Columns are R * S times as large as the input, and are read back soon after they
+/// are written. If the cache holds them in between, DRAM traffic is saved twice. So the columns of
+/// as many windows as fit 16 MB, a third of an H200's L2 cache, are computed; then the GEMM, which
+/// reads them; then the next piece, in the same workspace. Several small images form a piece, and a
+/// large one is cut into pieces of some rows of windows: im2col of rows p0 ... p1 is im2col of an
+/// image whose padding above is p0 * stride less.
 ///
 ///     B9, one image: 576 x 50176 columns, 116 MB        16 MB of it at a time: 32 rows of windows
+///       col [ |rows 0-31| rows 32-63 | ... | ]   im2col -> 16 MB in L2 -> GEMM -> y, rows 0-31
+///                                                im2col -> the same 16 MB -> GEMM -> rows 32-63
 ///
-///       col [ |rows 0-31| rows 32-63 | ... | ]   im2col -> 16 MB in L2 -> product -> y, rows 0-31
-///                                                im2col -> the same 16 MB -> product -> rows 32-63
-///
-/// **Expect.** Bytes of DRAM: x once and y once, instead of x, y and twice the columns: 0.41 GB a
+/// **Expect.** DRAM traffic: x once and y once, instead of x, y and twice the columns: 0.41 GB a
 /// pass instead of 4.1 GB for B9, whose DRAM time falls from 1 ms to 0.1 ms. What remains is the
-/// product's own time, which hides that: at some 6 TFLOP/s, gemm_tiled takes 10 ms for B9's 59
-/// GFLOP.
+/// time of the GEMM, which hides that: at some 6 TFLOP/s, gemm_tiled takes 10 ms for B9's 59 GFLOP.
 /// @expect on --n 2 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect launches 2, small images go together; im2col_gemm has two each
 /// @expect bytes_per_lane.workspace.store 16
-/// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, tiles of 32 x 32 sums
+/// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, tiles of 32 x 32 accumulators
 /// @expect loads_per_output.weights 16 * 3 * 3 / 32 = 4.5
-/// **Costs.** A pair of launches for each piece, 2 x 112 for B9; a product of few columns fills the
-/// last wave of blocks badly. A workspace of 16 MB, or of one row of windows if that is larger.
-/// Declined: NHWC, types other than float32, an activation (the product has none), 2^31 or more
-/// rows of columns, 2^30 or more windows an image.
+/// **Costs.** Two launches per piece, 2 x 112 for B9; a GEMM of few columns has a poorly filled
+/// last wave. A workspace of 16 MB, or of one row of windows if that is larger. Not supported:
+/// NHWC, types other than float32, an activation (the GEMM has none), 2^31 or more rows of columns,
+/// 2^30 or more windows per image.
 /// **Try.** Let the pieces have 4, 64 and 256 MB. Where do you expect the time to change, and by
 /// how much?
 #include "core/conv2d_problem.hpp"

@@ -1,6 +1,6 @@
 /// @file mma.cu
-/// @brief conv2d in NHWC on tensor cores in half precision: implicit GEMM with mma.sync, on every
-/// GPU since Ampere.
+/// @brief Half-precision tensor cores (`mma.sync`): implicit GEMM in NHWC, on every GPU since
+/// Ampere.
 ///
 /// - Before: cp_async.cu
 /// - After: tma_im2col.cu, mma_tf32.cu
@@ -111,8 +111,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   };
   const auto wait_for_stage = [] {
     ptx::cp_async_wait_group<S::kStages - 2>();  // this thread's copies of the next stage
-    // Makes the copies of all threads visible to all threads, and separates the loads of the stage
-    // before from the copies that overwrite it.
+    // Makes the copies of all threads visible to all threads, and separates the loads of the
+    // previous stage from the copies that overwrite it.
     __syncthreads();
   };
 

@@ -1,26 +1,27 @@
 /// @file mma_tf32.cu
-/// @brief conv2d in NHWC on the tensor cores: implicit GEMM, factors rounded to TF32.
+/// @brief TF32 tensor cores (`mma.sync`) in NHWC: implicit GEMM with operands that are rounded to
+/// TF32.
 ///
 /// - Before: mma.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** A convolution is a matrix product whose factor a nobody stores: a row for each
-/// pixel of y, and along k the inputs of its window, tap after tap. In NHWC the channels of a pixel
-/// lie side by side: 32 steps of k are one run of memory or a few, which cp.async copies 16 bytes
-/// at a time. Once a pixel, a block finds where its window begins, and a bit for each row and
-/// column of taps in x; once a stage, a thread finds its tap and channel. A copy is then a test of
-/// two bits, an addition and cp.async. A small kernel rounds the weights beforehand.
+/// **The idea.** Implicit GEMM never stores its operand A: it has a row for each pixel of y, and
+/// along k the inputs of its window, tap after tap. In NHWC the channels of a pixel are contiguous:
+/// 32 steps of k are one or a few runs of memory, which cp.async copies 16 bytes at a time. A block
+/// computes once per pixel the offset of its window, and a bit for each row and column of taps in
+/// x; a thread computes once per stage its tap and channel. A copy is then a test of two bits, an
+/// addition and cp.async. A small kernel rounds the weights beforehand.
 ///
 ///       a     k = (r, s, c), c fastest               b     k = (r, s, c)
 ///       pixel + - - - - - - - - - - - - +            filter + - - - - - - - - - - - - +
 ///       n,p,q | x[p + r - pad][q + s - pad][c] |     f      | w[f][r][s][c]           |
 ///             + - - - - - - - - - - - - +                   + - - - - - - - - - - - - +
 ///
-/// **Expect.** A stage of the large tile, 128 x 256, brings 48 KB for 1 M multiply-adds. Of a
-/// warp's 420 instructions a stage, 128 are mma, 128 round x, 32 are ldmatrix and 100 copy.
-/// mma.sync can reach some 290 TFLOP/s on an H200; busy for 70 to 75 % of the time, 200 to 220, 1.1
-/// ms for B10. Where tiles are too few, blocks share the sums of a tile: the model that chooses
-/// tile and parts expects 56 us for B6, and 52 for B7, with five parts.
+/// **Expect.** A stage of the large tile, 128 x 256, loads 48 KB for 1 M multiply-adds. Of a warp's
+/// 420 instructions per stage, 128 are mma, 128 round x, 32 are ldmatrix and 100 copy. mma.sync can
+/// reach some 290 TFLOP/s on an H200; busy for 70 to 75 % of the time, 200 to 220 TFLOP/s, 1.1 ms
+/// for B10. Where tiles are few, split-K is used: its model expects 56 us for B6, and 52 us for B7
+/// with five parts.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect loads_per_output.x 32 * 46 * 46 / (16 * 16) / 64 / 4 = 1.0332, tiles of 64 filters
 /// @expect bytes_per_lane.x.async 16
@@ -28,7 +29,7 @@
 /// @expect excess.shared.load 0, of ldmatrix
 /// **Costs.** Workspace for rounded weights and parts of y. A tile has at least 64 filters (or 16):
 /// groups with fewer leave it partly empty. Unless C / groups is a multiple of 4, copies have 4
-/// bytes. Declined: fp32, NCHW, other maps, GPUs before compute capability 8.0.
+/// bytes. Not supported: fp32, NCHW, other maps, GPUs before compute capability 8.0.
 /// **Try.** Count the steps of a 7 x 7 filter with 3 channels, then pad the channels to 4: when do
 /// 16-byte copies pay for a third more products?
 #include <type_traits>
@@ -99,8 +100,8 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     };
     const auto wait_for_next = [] {
       ptx::cp_async_wait_group<S.stages - 2>();  // this thread's copies of the next stage are there
-      // Makes the copies of all threads visible to all; and separates the loads of the stage before
-      // from the copies that will overwrite its tiles.
+      // Makes the copies of all threads visible to all; and separates the loads of the previous
+      // stage from the copies that will overwrite its tiles.
       __syncthreads();
     };
     typename Sums::Factors factors[2];
@@ -118,12 +119,12 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     for (int step = 0; step < steps; ++step) {
 #pragma unroll
       for (int k = 0; k < kMmaStep; k += 8) {
-        // The next fragments are on their way while these are multiplied, also across the barrier.
+        // The next fragments are in flight while these are multiplied, also across the barrier.
         if (k + 8 < kMmaStep) {
           load(step, k + 8);
         } else {
           wait_for_next();
-          load(step + 1, 0);  // after the last stage: nobody multiplies them
+          load(step + 1, 0);  // after the last stage, these are not used
         }
         sums.multiply(factors[k / 8 % 2]);
         if (k == 0) ask_for(step + S.stages - 1);

@@ -26,8 +26,8 @@
 /// @expect loads_per_output.weights 64 * 144 / 16384 = 0.5625, each weight is packed once
 /// @expect launches 3, the table, packing and the product
 /// **Costs.** A second copy of the weights in the workspace, 9 MB for B10, and a launch to make it.
-/// Declines what precomputed_offsets.cu declines, and filters that have 2^31 weights once they
-/// are padded.
+/// Not supported: what precomputed_offsets.cu does not support, and filters that have 2^31 weights
+/// once they are padded.
 /// **Try.** Swap the roles of tx and ty in shared/implicit_gemm/precomputed_operands.cuh. Which of
 /// the two accesses is no longer coalesced, and what does it cost for B10?
 #include "core/conv2d_problem.hpp"
@@ -73,7 +73,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
                                         GatheredProduct product, const float* x,
                                         const float* packed, const TapEntry* table,
                                         const float* bias, float* y) {
-  __shared__ __align__(16) float w_tile[kTileK][T::kTileM];  // [k][m], rows as they lie in memory
+  __shared__ __align__(16) float w_tile[kTileK][T::kTileM];  // [k][m], rows in the order in memory
   __shared__ __align__(16) float x_tile[kTileK][T::kTileN];  // [k][j]
 
   const ProductSizes sizes(conv);
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
                                block.filter;  // of the block's tiles
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < product.k_rows; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind it.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
     float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
     for (int e = 0; e < T::kLoadsM; ++e) {

@@ -6,11 +6,10 @@
 /// - After: packed_weights.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** An element of the columns lies at an offset of its pixel plus an offset of its k,
-/// and neither depends on the other. A thread gathers for one pixel only, whose offset it finds
-/// once. The offsets of all k are the same for every pixel: a small kernel writes them into a table
-/// first. Whether a tap lies in the padding depends on both, but row and column can be tested
-/// apart: R + S bits of the pixel say which rows and columns of taps lie in x.
+/// **The idea.** An element's address is an offset of its pixel plus an offset of its k. A thread
+/// gathers for one pixel, whose offset it computes once. The offsets of all k are the same for
+/// every pixel: a small kernel writes them into a table. Padding depends on both, but row and
+/// column are tested separately: R + S bits of a pixel say which rows and columns of taps lie in x.
 ///
 ///     pixel (once a thread):  n, p, q -> an offset, and R + S bits
 ///     k (once a launch):      c, r, s -> an offset, and the two bits that it needs
@@ -19,21 +18,21 @@
 ///     pixel:    0 1 1     1 1 0      the top right corner, 3 x 3 filter, padding 1
 ///     needs:    1 0 0     0 1 0      tap (0, 1): bit r = 0 is missing, the element is zero
 ///
-/// **Expect.** A gathered element costs a load from the table (the same entry for the whole warp),
-/// a test of bits, an addition and its load: 10 instructions instead of 110. A step is 650 for 512
-/// multiply-adds, 51 TFLOP/s at best on an H200. But it waits for the table, then for x, and an SM
-/// has only two blocks to take turns: with 65 % of the issue slots used, 33 TFLOP/s, 7.2 ms for B10
-/// (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much for each multiply-add.
+/// **Expect.** A gathered element takes a load from the table (the same entry for the whole warp),
+/// a bit test, an addition and its load: 10 instructions instead of 110. A step is 650 instructions
+/// for 512 multiply-adds, 51 TFLOP/s at best on an H200. But it waits for the table, then for x,
+/// and an SM has only two blocks to switch between: with 65 % of the issue slots used, 33 TFLOP/s,
+/// 7.2 ms for B10 (64x512x28x28, 512 filters 3x3). B4 (64 filters) gathers twice as much per
+/// multiply-add.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace 16 * 3 * 3 / 32 = 4.5, of the table, for each of x
 /// @expect sectors_per_request.workspace.load 1, the same entry for the whole warp
 /// @expect bytes_per_lane.workspace.load 16
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, as before; 46 of 48 taps in x
 /// @expect launches 2
-/// **Costs.** A workspace of 16 bytes for each weight of a filter, and a launch to fill it.
-/// Declines filters with R + S over 63, and what tiled.cu declines.
-/// **Try.** Replace the bits by comparisons of h and w with H and W. How many registers does it
-/// take, and how many instructions in the loop?
+/// **Costs.** A workspace of 16 bytes per weight of a filter, and a launch to fill it. Not
+/// supported: filters with R + S over 63, and what tiled.cu does not support.
+/// **Try.** Compare h and w with H and W instead of the bits. How many registers does it take?
 #include "core/conv2d_problem.hpp"
 #include "core/fast_division.hpp"
 #include "core/half.hpp"
@@ -62,7 +61,7 @@ struct GatheredPixel {
   std::int64_t offset = 0;  ///< of the window's corner in x, negative in the padding
   std::uint64_t missing = ~std::uint64_t{0};  ///< bit r: row r of taps is not in x; bit R + s
 
-  /// @param j counted through all images; a pixel behind the last one misses all taps
+  /// @param j counted through all images; a pixel beyond the last one misses all taps
   __device__ GatheredPixel(const Conv2dProblem& conv, const PixelDivisions& divide, int j) {
     if (j >= conv.N * conv.P * conv.Q) return;
     const int n = divide.image.quotient(j), in_image = divide.image.remainder(j, n);
@@ -90,8 +89,8 @@ static int table_entries(const Conv2dProblem& conv) {
   return ceil_div(ProductSizes(conv).depth, kTableStep) * kTableStep;
 }
 
-/// table [entries]: those behind the last tap are of taps that no pixel has.
-/// Grid <= ceil(entries/256), block 256.
+/// table [entries]: entries after the last tap describe taps that no pixel has. Grid <=
+/// ceil(entries/256), block 256.
 static __global__ void conv2d_make_tap_table(Conv2dProblem conv, int entries, FastDivision by_s,
                                              FastDivision by_r, TapEntry* table) {
   const ProductSizes sizes(conv);
@@ -182,8 +181,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind
-    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
+    // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
     float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
     for (int e = 0; e < T::kLoadsM; ++e) {

@@ -1,14 +1,14 @@
 /// @file register_tile.cu
-/// @brief Register tile: a thread holds 8 x 8 accumulators.
+/// @brief Register tile: each thread holds 8 x 8 accumulators, so that a gathered element is used
+/// 128 times.
 ///
 /// - Before: tiled.cu
 /// - After: precomputed_offsets.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** Eight weights and eight elements of x make 64 products. A thread that holds 8 x 8
-/// sums loads one value for four multiply-adds, where implicit_gemm/tiled loads one for two. A
-/// block of 256 threads computes 128 filters x 128 pixels, 8 steps of k at a time: a gathered
-/// element now serves 128 multiply-adds.
+/// **The idea.** Eight weights and eight elements of x make 64 products. A thread with 8 x 8
+/// accumulators loads one value for four multiply-adds, where tiled.cu loads one for two. A block
+/// of 256 threads computes 128 filters x 128 pixels, 8 steps of k at a time.
 ///
 ///                            x: 8 values of a row
 ///                            [ . . . . ]  [ . . . . ]
@@ -18,21 +18,20 @@
 ///                       ...  + - - - - +  + - - - - +   fours of a thread are 64 apart, so that
 ///                       [.]  | . . . . |  | . . . . |   those of a warp lie in different banks
 ///
-/// **Expect.** Decoding is the limit: a thread gathers 4 elements a step with four divisions each,
-/// 440 instructions. With all else there are 1050 for 512 multiply-adds, 32 TFLOP/s at best on an
-/// H200. A division is one long chain; if 70 % of the issue slots are used, 22 TFLOP/s: 11 ms for
-/// B10 (64x512x28x28, 512 filters 3x3). B4, with 64 filters, decodes twice as much for each.
+/// **Expect.** Decoding is the limit: a thread gathers 4 elements per step with four divisions
+/// each, 440 instructions. In total there are 1050 for 512 multiply-adds, 32 TFLOP/s at best on an
+/// H200. The divisions are dependent instructions; if 70 % of the issue slots are used, 22 TFLOP/s:
+/// 11 ms for B10 (64x512x28x28, 512 filters 3x3). B4, with 64 filters, decodes twice as much for
+/// each.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
-/// @expect loads_per_output.shared 16 * 3 * 3 * (4 + 4) / (4 * 4) = 72, in a small tile 4 x 4 sums
+/// @expect loads_per_output.shared 16 * 3 * 3 * (4 + 4) / (4 * 4) = 72, in a small tile 4 x 4
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, 32 filters; 46 of 48 taps
 /// @expect barriers_per_block 2 * 144 / 8 = 36, two a step of 8
 /// @expect excess.shared.load 0
-/// **Costs.** 64 registers for the sums. Tiles are 64 x 128 where half of a large tile would be
-/// empty or large tiles are few, and 32 x 32 for small problems; those decode more for each
-/// multiply-add. B7 (32x512x7x7) has only 104 tiles of 64 x 128. Declines what
-/// tiled.cu declines.
-/// **Try.** Exchange the two loops over i and e around the multiply-adds. Does the compiler care?
-/// And if the loop over k stands inside both?
+/// **Costs.** 64 registers for accumulators. Tiles are 64 x 128 where half of a large tile would be
+/// empty or large tiles are few, and 32 x 32 for small problems; those decode more per
+/// multiply-add. B7 (32x512x7x7) has only 104 tiles of 64 x 128. Not supported: as in tiled.cu.
+/// **Try.** Exchange the loops over i and e around the multiply-adds. Does the compiler care?
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -90,8 +89,8 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind
-    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
+    // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
     float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
     for (int e = 0; e < T::kLoadsM; ++e) {

@@ -1,15 +1,16 @@
 /// @file split_k.cu
-/// @brief conv2d as a matrix product: several blocks share the sums of a tile.
+/// @brief Split-K: several blocks compute partial results of a tile; a second kernel adds them in
+/// order.
 ///
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
 /// **The idea.** Late layers have many channels and few pixels: B7 (32x512x7x7, 512 filters 3x3)
-/// has 4 x 25 tiles of 128 x 64, and an H200 has 132 SMs. But its sums are 4608 products long, and
-/// can be cut: five blocks compute a fifth of each tile's sums, and a second kernel adds the parts.
-/// One thread adds the parts of a sum, in their order: the result is the same in every run. A small
-/// model chooses the tile and the number of parts: the blocks of an SM times the time of a block,
-/// plus the time to write and read the parts.
+/// has 4 x 25 tiles of 128 x 64, and an H200 has 132 SMs. But K is 4608, and can be cut: five
+/// blocks compute a fifth of each tile, and a second kernel adds the parts. One thread adds the
+/// parts of an output in their order: the result is the same in every run. A small model chooses
+/// the tile and the number of parts: the blocks per SM times the time of a block, plus the time to
+/// write and read the parts.
 ///
 ///     100 blocks                   500 blocks, four an SM
 ///     SM 0    ================     SM 0    ==== ==== ==== ====     parts [split][m][pixel]
@@ -17,19 +18,19 @@
 ///     SM 100                       SM 100  ==== ==== ==== ====     y = bias + part 0 + part 1 ...
 ///     SM 131                       SM 131  ==== ==== ====
 ///
-/// **Expect.** All SMs have work to the end, and the blocks of an SM hide each other's waiting,
-/// which a single one cannot. The model expects 182 us for B7 with five parts, 284 without; 170 for
-/// B6 (32x256x14x14, 256 filters 3x3) with two, 284 without. All others of B3 to B11 have more
-/// tiles than the SMs hold at a time, and are best left whole.
+/// **Expect.** All SMs have work to the end, and the blocks of an SM hide each other's stalls,
+/// which a single block cannot. The model expects 182 us for B7 with five parts, 284 us without;
+/// 170 us for B6 (32x256x14x14, 256 filters 3x3) with two, 284 us without. All others of B3 to B11
+/// have more tiles than resident blocks, and are fastest without split-K.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --map split_k
 /// @expect lanes_per_output.workspace.store 9 / 4 + 9 / 16 = 2.8125, nine parts in vectors; packing
 /// @expect lanes_per_output.workspace.load 9, one of each part
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 64 = 2.0664, parts allow tiles of 64 x 128
 /// @expect launches 3, packing, parts, their sum
-/// **Costs.** A workspace of as many copies of y as there are parts. Takes the map row_major, where
-/// it chooses the number of parts itself, and split_k, where there are at least two. Declines all
-/// other maps, and else what cp_async.cu declines.
-/// **Try.** Print what the model chooses for batch sizes from 1 to 64 of B7. Then time the choices
+/// **Costs.** A workspace of as many copies of y as there are parts. Supported maps: row_major,
+/// where the model chooses the number of parts, and split_k, with at least two. Not supported: as
+/// in cp_async.cu.
+/// **Try.** Print the model's choice for batch sizes from 1 to 64 of B7. Then time the choices
 /// around it: how much does a wrong one cost?
 #include "core/conv2d_problem.hpp"
 #include "core/cuda/grid_stride.hpp"

@@ -5,34 +5,30 @@
 /// - After: register_tile.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** A block computes 32 filters x 32 pixels. Each weight is needed for 32 pixels, and
-/// each gathered element of x by 32 filters. So both wait in shared memory, 32 steps of k at a
-/// time, and an index is decoded once for 32 multiply-adds. The columns that im2col would write to
-/// memory exist one tile at a time.
+/// **The idea.** A block computes 32 filters x 32 pixels. Each weight is used for 32 pixels, and
+/// each gathered element of x by 32 filters. So both are staged in shared memory, 32 steps of k at
+/// a time, and an index is decoded once for 32 multiply-adds. The columns that im2col would write
+/// to memory exist one tile at a time:
 ///
-///                    k ->  + - - +          32 x 32 elements of x, gathered: the windows of
-///                          |  x  |          32 pixels, 32 taps of each
-///                          + - - +
-///         + - - + - - +    + - - +
-///      m  |weights| next|  |  y  |          256 threads: four loads of each tile, and four sums
-///         + - - + - - +    + - - +          of a column, 8 rows apart
+///     y tile 32 x 32 += weights [32][k..k+32] * x [k..k+32][32]     x: gathered, the windows of 32
+///     pixels 256 threads: four loads of each tile, and four accumulators of a column, 8 rows apart
 ///
-/// **Expect.** Decoding is still most of the work: an element of x takes 140 instructions with four
-/// divisions, more than 4 for each of the 32 multiply-adds that it serves. With the loads from
-/// shared memory (one for two multiply-adds, as the compiler loads four steps of w_tile at once)
-/// and the copies there are 6.5 instructions for a multiply-add. Of the 65 TFLOP/s of an H200, 10
-/// are left; if four fifths of the issue slots are used, 8: 30 ms for B10 (64x512x28x28, 512
-/// filters 3x3), 0.93 ms for B4 (32x64x56x56, 64 filters 3x3).
+/// **Expect.** Decoding is most of the work: an element of x takes 140 instructions with four
+/// divisions, more than 4 for each of the 32 multiply-adds that use it. With the loads from shared
+/// memory (one for two multiply-adds, as the compiler loads four steps of w_tile at once) and the
+/// copies there are 6.5 instructions per multiply-add. That leaves 10 of the 65 TFLOP/s of an H200;
+/// with four fifths of the issue slots used, 8 TFLOP/s: 30 ms for B10 (64x512x28x28, 512 filters
+/// 3x3), 0.93 ms for B4 (32x64x56x56, 64 filters 3x3).
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.weights 16 * 3 * 3 / 32 = 4.5, for 32 pixels each
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) / 32 = 4.133, 32 filters; 46 of 48 taps
-/// @expect loads_per_output.shared 5 * 32 * (4 + 1) / 4 = 200, 5 values for 4 sums, as written
+/// @expect loads_per_output.shared 5 * 32 * (4 + 1) / 4 = 200, 5 values for 4 accumulators, as
 /// @expect barriers_per_block 2 * 5 = 10, two a step of 32
-/// **Costs.** Two barriers a step, and 8 KB of shared memory. Edges are computed as whole tiles.
-/// Declines layouts other than NCHW, types other than float32, maps other than row_major, and
-/// products whose sizes do not fit 31 bits.
-/// **Try.** Let neighbouring threads have neighbouring thread_m instead of thread_j. Which of the
-/// loads and stores suffer, and what does it do to the banks of shared memory?
+/// **Costs.** Two barriers per step, and 8 KB of shared memory. Edges are computed as whole tiles.
+/// Not supported: layouts other than NCHW, types other than float32, maps other than row_major, and
+/// GEMMs whose sizes do not fit 31 bits.
+/// **Try.** Let adjacent threads have adjacent thread_m instead of thread_j. Which loads and stores
+/// suffer, and which bank conflicts arise?
 #include "core/conv2d_problem.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/shared/implicit_gemm/window_product.cuh"
@@ -79,8 +75,8 @@ __global__ void __launch_bounds__(T::kThreads)
   const std::int64_t w_at = (std::int64_t{first_filter} + w_m) * sizes.depth + w_k;
   float sums[T::kThread] = {};
   for (int k0 = 0; k0 < sizes.depth; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind
-    // it. Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
+    // Zeros beyond the edges: they add nothing, and the inner loop needs no tests.
     float w_loaded[T::kLoadsM], x_loaded[T::kLoadsN];
 #pragma unroll
     for (int e = 0; e < T::kLoadsM; ++e) {

@@ -1,5 +1,6 @@
 /// @file tma_im2col.cu
-/// @brief conv2d on Hopper: im2col-mode TMA loads the windows; the products are those of mma.cu.
+/// @brief TMA in im2col mode: one thread issues the copies of windows; the products are those of
+/// mma.cu.
 ///
 /// - Before: mma.cu
 /// - After: wgmma.cu
@@ -42,7 +43,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 /// The sizes of a kernel: the tile of a block (pixels x filters) and of a warp, stages, and blocks
-/// an SM; and cycles of an SM for a step of a tile and for its ends, measured on an H200.
+/// per SM; and cycles of an SM for a step of a tile and for its ends, measured on an H200.
 template <int kM, int kN, int kWarpM, int kWarpN, int kStages_, int kBlocks_, int kStep, int kEnds>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;

@@ -5,19 +5,19 @@
 /// - After: warp_tiles.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** An instruction that loads 16 bytes occupies one issue slot, as one that loads 4
-/// does. Rows of packed weights begin at multiples of 16 bytes, so a thread copies them as float4.
-/// The eight values that a thread reads from a row of a tile are two float4
-/// (gemm/shared/thread_tile.cuh, the inner loop of the rungs from here on). Four neighbouring sums
-/// of a row are one float4 of y, where P * Q is a multiple of four and y is aligned:
+/// **The idea.** A 16-byte load occupies one issue slot, as a 4-byte load does. Rows of packed
+/// weights are aligned to 16 bytes, so a thread copies them as float4. The eight values that a
+/// thread reads from a row of a tile are two float4 (gemm/shared/thread_tile.cuh, the inner loop of
+/// the rungs from here on). Four adjacent accumulators of a row are one float4 of y, where P * Q is
+/// a multiple of four and y is aligned:
 ///
 ///     weights   global -> shared      float4     rows along m, padded to whole tiles
 ///     x         global -> shared      float      with taps and padding, rows begin anywhere
 ///     tiles     shared -> registers   float4     two for each operand and step of k
 ///     y         registers -> global   float4     or single floats, where P * Q is no multiple
 ///
-/// The copies of weights now take so few instructions that a step of 16 k, instead of 8, pays:
-/// a block waits at half as many barriers.
+/// The copies of weights now take so few instructions that a step of 16 k pays, with half as many
+/// barriers as a step of 8.
 ///
 /// **Expect.** 1250 instructions for 1024 multiply-adds, 16 steps of k. With half as many barriers
 /// and 75 % of the issue slots used, 40 TFLOP/s on an H200, 5.9 ms for B10 (64x512x28x28, 512
@@ -27,9 +27,8 @@
 /// @expect loads_per_output.shared 144 * (1 + 1) / (4 * 4) + 9 / 16 = 18.5625, vectors; packing
 /// @expect bytes_per_lane.y.store 16
 /// **Costs.** Stores of single floats where P * Q is no multiple of four (B7: 7 x 7 pixels): a warp
-/// then writes every fourth float of a line. Declines what packed_weights.cu
-/// declines.
-/// **Try.** Count the distinct float4 that a warp loads from each tile for one step of k. How many
+/// then writes every fourth float of a line. Not supported: as in packed_weights.cu.
+/// **Try.** Count the distinct float4 that a warp loads from each tile per step of k. How many
 /// would a warp of 4 x 8 threads load?
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
@@ -70,7 +69,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
     conv2d_implicit_gemm_vectorized(Conv2dProblem conv, PixelDivisions divide,
                                     GatheredProduct product, const float* x, const float* packed,
                                     const TapEntry* table, const float* bias, float* y) {
-  __shared__ __align__(16) float w_tile[kTileK][T::kTileM];  // [k][m], rows as they lie in memory
+  __shared__ __align__(16) float w_tile[kTileK][T::kTileM];  // [k][m], rows in the order in memory
   __shared__ __align__(16) float x_tile[kTileK][T::kTileN];  // [k][j]
 
   const ProductSizes sizes(conv);
@@ -89,7 +88,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const T tile(threadIdx.x);
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < product.k_rows; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind it.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
     float4 w_loaded[T::kLoadsM];
     float x_loaded[T::kLoadsN];
 #pragma unroll

@@ -1,6 +1,6 @@
 /// @file warp_specialized.cu
-/// @brief conv2d on Hopper in half precision: a producer warp loads, two consumer warpgroups
-/// multiply, and a block computes one tile after the other.
+/// @brief Warp specialization: a producer warp loads, two consumer warpgroups multiply, in a
+/// persistent kernel.
 ///
 /// - Before: wgmma.cu
 /// - After: halo_tile.cu, wgmma_tf32.cu, hopper/swap_ab.cu
@@ -16,8 +16,8 @@
 ///
 /// The kernel is persistent: the grid has as many blocks as the GPU holds at a time, and each
 /// computes every gridDim.x-th tile. The producer runs ahead into the next tile while the consumers
-/// store this one. Where there are too few tiles, several blocks compute parts of the sums of a
-/// tile, and a second kernel adds the parts (split-K).
+/// store this one. Where there are too few tiles, several blocks compute parts of the accumulators
+/// of a tile, and a second kernel adds the parts (split-K).
 ///
 /// **Expect.** With 512 filters (B10) the tensor cores limit: 550 to 600 TFLOP/s, 400 us; with 64
 /// (B4, B9) shared memory, at 58 % of the peak: 25 and 150 us. 1 x 1 filters (B5, B8) wait for
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       if (!gemm::item_at(work, places, index, &item)) continue;
       auto cursor = operands.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Waits until the consumers have read what the stage held before; not in phase 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         // a[i][c] = source[n][p * stride + first + r * dilation][...][c]  of 128 pixels i, or 256
@@ -134,7 +134,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the wgmma of the previous step: its stage may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
@@ -151,8 +151,8 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// Launches as many blocks as run at the same time, if there is so much work: each computes one
-/// part of a tile after the other.
+/// Launches as many blocks as are resident at the same time, but no more than there are parts of
+/// tiles.
 template <class Shape, class T, class Operands>
 void launch_product(const Operands& operands, const Windows& windows, int splits,
                     const WindowResult<Shape, T>& result) {
@@ -165,7 +165,8 @@ void launch_product(const Operands& operands, const Windows& windows, int splits
       operands, work, places, result);
 }
 
-/// Launches the kernel for the way in which the weights lie, and the operands are loaded.
+/// Launches the kernel for the order of the weights, and for the way in which the operands are
+/// loaded.
 template <bool kTransposed, class Shape, class T>
 void launch_with(const HalfProduct& product, bool by_tma, int splits, const T* source,
                  const T* weights, const WindowResult<Shape, T>& result) {

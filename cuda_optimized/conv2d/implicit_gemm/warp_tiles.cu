@@ -28,10 +28,10 @@
 /// @expect loads_per_output.weights 64 * 144 / 69696 = 0.13, each weight is packed once
 /// @expect sectors_per_request.y.store 4.8, neighbours
 /// @expect excess.shared.load 0
-/// **Costs.** Up to 128 registers a thread, or 168 in blocks of 128. Declines what vectorized.cu
-/// does.
+/// **Costs.** Up to 128 registers a thread, or 168 in blocks of 128. Not supported: what
+/// vectorized.cu does not support.
 /// **Try.** Number the lanes so that 0 and 1, and 2 and 3 of each four share their pixels, and 0
-/// and 2, and 1 and 3 their filters. How many turns of the banks does a load of x take?
+/// and 2, and 1 and 3 their filters. How many wavefronts does a load of x take?
 #include "core/conv2d_problem.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -71,7 +71,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
                                     GatheredProduct product, const float* x, const float* packed,
                                     const TapEntry* table, StoreImages store) {
   __shared__ float4 tiles[kTileK * (T::kTileM + T::kTileN) / 4];  // store() exchanges sums here
-  float* const w_tile = &tiles[0].x;                  // [k][m], rows as they lie in memory
+  float* const w_tile = &tiles[0].x;                  // [k][m], rows in the order in memory
   float* const x_tile = w_tile + kTileK * T::kTileM;  // [k][j]
 
   const ProductSizes sizes(conv);
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   const T tile(threadIdx.x);
   float sums[T::kThread][T::kThread] = {};
   for (int k0 = 0; k0 < product.k_rows; k0 += kTileK) {
-    // All loads, then all stores: a store waits for its load, and would hold up those behind it.
+    // All loads, then all stores: a store waits for its load, and would stall the loads after it.
     float4 w_loaded[T::kLoadsM];
     float x_loaded[T::kLoadsN];
 #pragma unroll

@@ -1,6 +1,5 @@
 /// @file wgmma.cu
-/// @brief conv2d on Hopper: wgmma reads windows and filters from shared memory and runs
-/// asynchronously.
+/// @brief `wgmma`: asynchronous instructions read windows and filters from shared memory.
 ///
 /// - Before: tma_im2col.cu
 /// - After: warp_specialized.cu
@@ -45,7 +44,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 /// The sizes of a kernel: the tile of a block (pixels x filters), of which each warpgroup has 64
-/// pixels, stages, and blocks an SM; and cycles of an SM for a step of a tile and for its ends,
+/// pixels, stages, and blocks per SM; and cycles of an SM for a step of a tile and for its ends,
 /// measured on an H200.
 template <int kM, int kN, int kStages_, int kBlocks_, int kStep, int kEnds>
 struct Shape {
@@ -121,7 +120,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     }
     ptx::wgmma_commit_group();
     ptx::wgmma_wait_group<1>();
-    // Now all warpgroups have read the stage of the step before, and it may be overwritten.
+    // Now all warpgroups have read the stage of the previous step, and it may be overwritten.
     __syncthreads();
     start_copies(step + S::kStages - 1);
     if (++load_stage == S::kStages) {

@@ -1,23 +1,23 @@
 /// @file wgmma_tf32.cu
-/// @brief conv2d on Hopper in TF32: the kernel of warp_specialized.cu, with 32 channels in a row of
-/// a stage, and with NCHW.
+/// @brief TF32 `wgmma`: the kernel of warp_specialized.cu with 32 channels per 128-byte row, also
+/// for NCHW.
 ///
 /// - Before: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d/implicit_gemm.cpp
 ///
-/// **The idea.** A row of a stage has 128 bytes, of which `wgmma` multiplies 32 at a time. In half
-/// precision these are 64 channels, in float 32. TMA rounds the floats to TF32 on their way:
+/// **The idea.** A row of a stage has 128 bytes, of which one `wgmma` multiplies 32. In half
+/// precision a row has 64 channels, in TF32 32. TMA rounds the floats to TF32 during the copy:
 ///
 ///     16 bits   c0  c1  c2  c3  c4  c5  c6   ...  c63      128 bytes, 4 wgmma of 16 channels
 ///     TF32      c0      c1      c2      c3   ...  c31      128 bytes, 4 wgmma of 8 channels
 ///
-/// Stages, barriers and boxes do not change, so a sum takes twice as many steps of the same bytes
+/// Stages, barriers and boxes do not change, so a tile takes twice as many steps of the same bytes
 /// and cycles. TMA needs the channels innermost: NCHW arrays are transposed into the workspace.
 ///
-/// **Expect.** With 64 filters (B4, B9) an element of x in shared memory serves 64 multiply-adds,
-/// and the 128 bytes a cycle of shared memory are the limit; with 512 (B10) the tensor cores are:
-/// 330 to 390 TFLOP/s, 0.6 to 0.7 ms. 1 x 1 filters (B5, B8) wait for memory. B6 and B7 have fewer
-/// large tiles than the GPU has SMs: smaller tiles, or sums in parts.
+/// **Expect.** With 64 filters (B4, B9) an element of x in shared memory is used in 64
+/// multiply-adds, and the 128 bytes per cycle of shared memory are the limit; with 512 (B10) the
+/// tensor cores are: 330 to 390 TFLOP/s, 0.6 to 0.7 ms. 1 x 1 filters (B5, B8) wait for memory. B6
+/// and B7 have fewer large tiles than the GPU has SMs: smaller tiles, or split-K.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect requests_per_block.shared.async 2 * 9 = 18, a tap: a box of pixels, one of weights
 /// @expect lanes_per_request.shared.async 1, one thread issues a box
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       if (!gemm::item_at(work, places, index, &item)) continue;
       auto cursor = operands.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Waits until the consumers have read what the stage held before; not in phase 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         // a[i][c] = source[n][p * stride + first + r * dilation][...][c]  of 128 pixels i, or 256
@@ -124,7 +124,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the wgmma of the previous step: its stage may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
@@ -141,14 +141,14 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// Whether TMA can read arrays of these layouts, if they begin at multiples of 16 bytes.
+/// Whether TMA can read arrays of these layouts, if they are aligned to 16 bytes.
 bool takes_tma(const Windows& windows, Layout source, Layout weights) {
   return fits_im2col(windows) && windows.group_c % 4 == 0 && source == Layout::nhwc &&
          weights == Layout::nhwc;
 }
 
-/// Launches as many blocks as run at the same time, if there is so much work: each computes one
-/// part of a tile after the other.
+/// Launches as many blocks as are resident at the same time, but no more than there are parts of
+/// tiles.
 template <class Shape, Layout kLayout, class Operands>
 void launch_product(const Operands& operands, const Windows& windows, int splits,
                     const WindowArrays& arrays) {

@@ -1,32 +1,34 @@
 /// @file 3xtf32.cu
-/// @brief conv2d by F(4 x 4, 3 x 3), its products on Hopper's tensor cores with float's accuracy.
+/// @brief Winograd F(4 x 4, 3 x 3) on tensor cores: its GEMMs are computed in 3xTF32, with the
+/// accuracy of float.
 ///
 /// - Before: 4x4.cu
 /// - After: fft/3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
-/// **The idea.** Winograd saves multiplications, and tensor cores make them cheap: do both. TF32
-/// alone would not do. F(4x4)'s transform back adds numbers up to 144 times as large as what is
-/// left of them, and an error of 2^-11 with them. Split in two, each factor keeps 22 bits, and
-/// three products in TF32 are one of floats (gemm/wgmma_3xtf32.cu), at twice the speed of
-/// multiply-adds. The transforms are those of winograd/4x4, but for U, whose rows now run along the
-/// channels, as wgmma wants its factors:
+/// **The idea.** Winograd reduces the number of multiplications, and tensor cores speed them up.
+/// TF32 alone is too inaccurate: F(4x4)'s inverse transform adds values up to 144 times as large as
+/// the result, with errors of 2^-11. Split in two, each operand keeps 22 bits, and three products
+/// in TF32 replace one of floats (gemm/wgmma_3xtf32.cu), at twice the speed of FMA. The transforms
+/// are those of winograd/4x4, except that U has rows along the channels, because wgmma reads
+/// K-major operands:
 ///
 ///     36 frequencies x groups     M [filters][tiles]  =  U [filters][C]   V [C][tiles]
 ///     one behind the other        one tall matrix        one tall matrix  found by its product
 ///
-/// All products are one launch: U and M are two tall matrices, and a tile of M knows from its row
-/// which rows of V belong to it.
+/// All GEMMs are one launch: U and M are two tall matrices, and the row of a tile of M determines
+/// the rows of V that belong to it.
 ///
-/// **Expect.** The products of B10 (64x512x28x28, 512 filters) take 36 * 512 * 512 * 3136 * 2 =
-/// 59 GFLOP: 1180 us by multiply-adds, 550 us at the 108 TFLOP/s of wgmma_3xtf32. With the
-/// transforms 790 us; B9 640, B4 (32x64x56x56, 64 filters) 90, B6 62, B7 75.
+/// **Expect.** The GEMMs of B10 (64x512x28x28, 512 filters) have 36 * 512 * 512 * 3136 * 2 = 59
+/// GFLOP: 1180 us by FMA, 550 us at the 108 TFLOP/s of wgmma_3xtf32. With the transforms 790 us; B9
+/// 640 us, B4 (32x64x56x56, 64 filters) 90 us, B6 62 us, B7 75 us.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect launches 4, U, V, products, y
 /// @expect loads_per_output.x 16 * 22 * 22 / 16384 = 0.4727, windows of 6, 22 of 24 rows inside
 /// @expect requests.shared.async 36 * (1 + 4) = 180, for each product a step of U and of V
-/// **Costs.** Hopper alone. Channels are rounded up to 32, filters to 64. One number in 2^22 of a
-/// factor is lost, and sums of a step are truncated, not rounded. Otherwise as winograd/4x4.
+/// **Costs.** Compute capability 9.0 only. Channels are rounded up to 32, filters to 64. The
+/// omitted term is 2^-22 of a product, and the accumulators of a step are truncated, not rounded.
+/// Otherwise as winograd/4x4.
 /// **Try.** Multiply in TF32 alone. By how much do B4's outputs differ, and how much of that do
 /// points 0, 1, -1, 1/2, -1/2 save?
 #include "core/implementation.hpp"

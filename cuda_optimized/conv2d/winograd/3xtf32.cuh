@@ -1,5 +1,5 @@
 /// @file 3xtf32.cuh
-/// @brief 3xtf32.cu's convolution, for the gradient that is one.
+/// @brief The convolution of 3xtf32.cu, also for the input gradient.
 #pragma once
 
 #include "cuda_optimized/conv2d/winograd/4x4.cuh"

@@ -1,37 +1,35 @@
 /// @file 4x4.cu
-/// @brief conv2d by F(4 x 4, 3 x 3): 36 fast matrix products between two transforms.
+/// @brief Winograd F(4 x 4, 3 x 3): 36 batched GEMMs between two transforms.
 ///
 /// - Before: cuda_naive/conv2d/winograd_2x2.cu
 /// - After: fused.cu, 3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
-/// **The idea.** A tile of 4 x 4 outputs has 36 frequencies where four tiles of 2 x 2 have 64:
-/// 2.25 numbers of V and M for a pixel instead of 4, and as many products. Both of what
-/// winograd_2x2 is bound by, bytes and multiply-adds, fall to 56 %. The product is a fast one, with
-/// copies in flight and 8 x 8 sums a thread, and is spared what makes such products long: the
-/// transforms write U and V so that no tile of them has an edge, filters, tiles and channels
-/// rounded up with zeros, and U with the filter innermost.
+/// **The idea.** A tile of 4 x 4 outputs has 36 frequencies where four tiles of 2 x 2 have 64: 2.25
+/// elements of V and M per pixel instead of 4, and as many products. Both limits of winograd_2x2,
+/// bytes and multiply-adds, fall to 56 %. The GEMM has copies in flight and 8 x 8 accumulators per
+/// thread, and needs no edge tests: the transforms pad filters, tiles and channels with zeros to
+/// whole tiles of U and V, and U has the filter innermost.
 ///
 ///     per frequency   U [C][filters]  x  V [C][tiles]  ->  M [filters][tiles]     no edges
 ///                         0 0 0 0           0 0 0            beyond: computed, not used
 ///
-/// 3 G stands for G (cpu_reference/conv2d/winograd_4x4.cpp), and y is divided by 9 before the bias
-/// is added: whole numbers stay whole.
+/// The code computes with 3 G instead of G (cpu_reference/conv2d/winograd_4x4.cpp), and y is
+/// divided by 9 before the bias is added: integers stay integers.
 ///
 /// **Expect.** B4 (32x64x56x56, 64 filters): 116 MB of V and M, written and read, and 52 MB of x
-/// and y: 68 us at 4.2 TB/s; the products, 1.85 GFLOP, 35 us at 80 % of the multiply-adds' peak;
-/// with the launches 115 us. B6 85, B7 90, B9 850, B10 1450.
+/// and y: 68 us at 4.2 TB/s; the GEMMs, 1.85 GFLOP, 35 us at 80 % of the multiply-adds' peak; with
+/// the launches 115 us. B6 85 us, B7 90 us, B9 850 us, B10 1450 us.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect lanes_per_output.workspace.store 2.25 + 1.125 + 1.125 = 4.5, U, V, M in fours; 32 tiles
 /// @expect loads_per_output.x 16 * 22 * 22 / 16384 = 0.4727, windows of 6, 22 of 24 rows inside
 /// @expect launches 4
 /// @expect loads_per_output.workspace 1.125 + 2.25 = 3.375, U and V in fours; M
-/// **Costs.** Rounding: some ten times the definition's. Workspace. What is rounded up: with few
-/// channels a group, most of the products are of zeros (depthwise: all but one in 8). NaN and
-/// infinity reach all of a tile. Declines what is not 3 x 3 with stride and dilation 1, NHWC, and
-/// other types than float32.
-/// **Try.** B7 has images of 7 x 7, and tiles for 8 x 8. What would F(2 x 2) with this product
-/// take?
+/// **Costs.** Rounding errors: some ten times those of the definition. Workspace. Padding: with few
+/// channels per group, most products are zero (depthwise: all but one in 8). NaN and infinity
+/// spread over a tile. Not supported: all but 3 x 3 with stride and dilation 1, NHWC, and other
+/// types than float32.
+/// **Try.** B7 has images of 7 x 7, and tiles for 8 x 8. What would F(2 x 2) with this GEMM take?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
@@ -45,7 +43,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 namespace {
 
 using W = Winograd4;
-constexpr int kThreads = 128;  ///< Of a block of a transform: as many neighbouring numbers.
+constexpr int kThreads = 128;  ///< Of a block of a transform: as many adjacent elements.
 constexpr int kStages = 3;     ///< Of the product's tiles.
 
 using Wide = gemm::ThreadTile<128, 64, 16>;       ///< For many filters.

@@ -34,7 +34,7 @@ void launch_windows_4x4(const Conv2dProblem& conv, const WinogradProduct& produc
 void launch_outputs_4x4(const Conv2dProblem& conv, const WinogradProduct& product,
                         std::int64_t first, std::int64_t tiles, const float* m,
                         const Conv2dArrays& arrays);
-/// All three: V, the products and y. @param v_and_m room for V and for M behind it
+/// All three: V, the products and y. @param v_and_m room for V and for M after it
 void launch_tiles_4x4(const Conv2dProblem& conv, const WinogradProduct& product, std::int64_t first,
                       std::int64_t tiles, const Conv2dArrays& arrays, const float* u,
                       float* v_and_m);

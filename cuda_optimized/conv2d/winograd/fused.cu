@@ -1,38 +1,38 @@
 /// @file fused.cu
-/// @brief conv2d by F(2 x 2, 3 x 3) in one kernel: neither V nor M leaves the SM.
+/// @brief Fused Winograd F(2 x 2, 3 x 3): both transforms and the GEMMs are one kernel; V and M
+/// stay on the SM.
 ///
 /// - Before: 4x4.cu
 /// - After: fft/fused.cu
 /// - The same maths: cpu_reference/conv2d/winograd_2x2.cpp
 ///
-/// **The idea.** The 16 products of a block of 64 filters x 32 tiles are small enough for one SM:
-/// 64 * 32 * 16 sums are 64 registers of 512 threads. So a block transforms what it reads of x on
-/// the way to shared memory, multiplies, and transforms its sums back before it stores y. Neither V
-/// nor M is written anywhere (Lavin and Gray, 2016; Yan, Wang and Chu, "Optimizing batched Winograd
-/// convolution on GPUs", 2020; openCNN by Castro and others has the same block).
+/// **The idea.** The 16 GEMMs of a block of 64 filters x 32 tiles fit into one SM: 64 * 32 * 16
+/// accumulators are 64 registers of 512 threads. A block transforms x before it is stored to shared
+/// memory, multiplies, and transforms its accumulators. V and M are not written to memory (Lavin
+/// and Gray, 2016; Yan, Wang and Chu, "Optimizing batched Winograd convolution on GPUs", 2020;
+/// openCNN by Castro and others has the same block).
 ///
 ///     8 channels a step:   x -> registers -> B^T d B -> V [16][8][32]  |  16 warps, each
 ///                          U, transformed before ----> U [16][8][64]  |  a frequency
 ///     at the end           64 sums a thread -> shared memory, 16 filters at a time -> A^T m A -> y
 ///
-/// While a step is multiplied, the next one's U is copied and its x lies in registers: raw numbers,
-/// transformed only when they are stored. Half a window's rows of V come from three rows of x, so
-/// that 512 threads share the 256 windows of a step.
+/// While a step is multiplied, the next step's U is copied and its x is in registers. Half a
+/// window's rows of V come from three rows of x, so that 512 threads share the 256 windows of a
+/// step.
 ///
-/// **Expect.** A thread loads 16 numbers for 64 multiply-adds, as in implicit_gemm/cp_async, of
-/// which an output needs 4 C / G instead of 9: at 70 % of the multiply-adds' peak, 72 us for B4
-/// (32x64x56x56, 64 filters) and for B6, 577 for B9. B7's images of 7 x 7 fill half of a block's 4
-/// x 8 tiles: 130. B10 is arithmetic alone, and 4 products are more than F(4x4)'s 2.25: 2300.
+/// **Expect.** A thread loads 16 values for 64 multiply-adds, as in implicit_gemm/cp_async, of
+/// which an output needs 4 C / G instead of 9: at 70 % of the FMA peak, 72 us for B4 (32x64x56x56,
+/// 64 filters) and for B6, 577 us for B9. B7's images of 7 x 7 fill half of a block's 4 x 8 tiles:
+/// 130 us. B10 is limited by arithmetic, 4 products instead of F(4x4)'s 2.25: 2300 us.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.workspace 16 * 16 * 64 / 4 * 2 / 16384 = 0.5, U in fours, for 2 blocks
 /// @expect launches 2, U and the rest
 /// @expect lanes_per_output.workspace.store 16 * 16 * 64 / 16384 = 1, U alone
 /// @expect bytes_per_lane.workspace.async 16
-/// **Costs.** One block an SM: its 16 warps wait for each other every 8 channels. Blocks of 8 x 16
-/// outputs of one image, and of 64 filters: smaller images and fewer filters leave parts of them
-/// idle. Rounding and what is declined as winograd_2x2.
-/// **Try.** Take 256 threads, each with the sums of two frequencies: as many loads for as many
-/// multiply-adds, and twice the registers. What has a scheduler left to do while a warp waits?
+/// **Costs.** One block per SM: its 16 warps meet at a barrier every 8 channels. Blocks have 8 x 16
+/// outputs of one image, and 64 filters. All else as winograd_2x2.
+/// **Try.** Use 256 threads, each with two frequencies. What can a scheduler issue while a warp
+/// waits?
 #include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/implementation.hpp"
@@ -49,8 +49,8 @@ constexpr int kTiles = kTilesDown * kTilesAcross;               ///< One for eac
 constexpr int kChannels = 8;                                    ///< Of a step.
 constexpr int kFloatsU = kFrequencies * kChannels * kFilters;   ///< Of a step.
 constexpr int kFloatsV = kFrequencies * kChannels * kTiles;     ///< Likewise.
-/// Sums change hands 16 filters at a time. Rows of 32 tiles are 40 apart: those of two filters that
-/// a warp stores at once lie in different banks.
+/// Accumulators are exchanged between threads 16 filters at a time. Rows of 32 tiles are 40 apart:
+/// those of two filters that a warp stores at once lie in different banks.
 constexpr int kFiltersOut = 16, kPitchOut = 40;
 constexpr int kSharedFloats = 2 * (kFloatsU + kFloatsV);
 static_assert(kFrequencies * kFiltersOut * kPitchOut <= kSharedFloats);
@@ -180,8 +180,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     ptx::cp_async_commit_group();
   };
 
-  // A warp has a frequency, and a lane 8 x 8 sums of it: fours of filters 32 apart, fours of tiles
-  // 16 apart.
+  // A warp has a frequency, and a lane 8 x 8 accumulators of it: fours of filters 32 apart, fours
+  // of tiles 16 apart.
   const int lane_m = lane / 4 * 4, lane_n = lane % 4 * 4;
   float sums[8][8] = {};
   copy_u(0);
@@ -190,8 +190,8 @@ __global__ void __launch_bounds__(kThreads, 1)
     const int stage = step % 2;
     windows.store(v_tiles + stage * kFloatsV);
     ptx::cp_async_wait_group<0>();  // this step's copies by this thread have landed
-    // Separates this step's stores and copies from the loads below, and the loads of the step
-    // before from what now goes to its stage.
+    // Separates this step's stores and copies from the loads below, and the loads of the previous
+    // step from what now goes to its stage.
     __syncthreads();
     if (step + 1 < plan.steps) {
       copy_u(1 - stage);

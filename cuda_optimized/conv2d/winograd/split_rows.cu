@@ -1,36 +1,37 @@
 /// @file split_rows.cu
-/// @brief conv2d of few channels, rows of four to six taps as two pieces of three: F(3, 3).
+/// @brief Winograd F(3, 3) along rows: rows of four to six taps are two pieces of three taps, for
+/// few channels.
 ///
 /// - Before: direct/row_tile.cu
 ///
-/// **The idea.** direct/row_tile.cu is bound by its instructions, and most of those are
-/// multiply-adds: so make them fewer. A row of six taps is two pieces of three, and F(3, 3) has
-/// five products for three outputs of a piece. Few channels and filters need no V in memory: a
-/// thread reads eight numbers of a row, transforms both windows in registers, and multiplies them
-/// with the pieces of all six filters. Its four rows of outputs are 4 * 6 * 5 sums, which stay in
-/// registers through all rows and channels and are transformed back once:
+/// **The idea.** direct/row_tile.cu is limited by its instructions, and most of those are
+/// multiply-adds. A row of six taps is two pieces of three, and F(3, 3) has five products for three
+/// outputs of a piece. Few channels and filters need no V in memory: a thread reads eight elements
+/// of a row, transforms both windows in registers, and multiplies them with the pieces of all six
+/// filters. Its four rows of outputs are 4 * 6 * 5 accumulators, which stay in registers over all
+/// rows and channels and are transformed back once:
 ///
 ///     x, in shared memory     d0 d1 d2 d3 d4 d5 d6 d7          for y0 y1 y2 of a row
 ///     V, in registers        |---- V0 -----|                   18 operations for both,
 ///                                     |---- V1 -----|          for four rows of y and six filters
 ///     sums of a filter        m += V0 * U0 + V1 * U1           10 multiply-adds instead of 18
 ///
-/// Each block transforms the weights of six channels at a time for itself; each number of theirs is
-/// a broadcast that serves four rows.
+/// Each block transforms the weights of six channels at a time; each of these values is a broadcast
+/// that is used for four rows.
 ///
-/// **Expect.** For 12 outputs of six filters a thread has 1440 multiply-adds a channel (by the
-/// definition 2592), 162 more operations and 162 loads. At direct/row_tile's pace, three
-/// instructions a cycle, B1 (1x6x768x512, 6 filters 6x6) takes 17 us: 264 blocks, two an SM.
+/// **Expect.** For 12 outputs of six filters a thread has 1440 multiply-adds per channel (by the
+/// definition 2592), 162 more operations and 162 loads. At the rate of direct/row_tile, three
+/// instructions per cycle, B1 (1x6x768x512, 6 filters 6x6) takes 17 us: 264 blocks, two per SM.
 /// @expect on --n 1 --c 6 --h 37 --w 52 --k 6 --r 6 --s 5
 /// @expect loads_per_output.shared 6 * (9 * 8 + 6 * 15) / 72 + 1 = 14.5, rows of x, weights; sums
 /// @expect lanes_per_output.shared.store 1 + 6 * 6 * 60 / (32 * 48 * 6) = 1.234375, weights
 /// @expect loads_per_output.weights 6 * 6 * 6 * 5 / (32 * 48 * 6) = 0.1171875, each once a block
 /// @expect excess.shared.load 0
-/// **Costs.** 255 registers: two warps a scheduler. Five taps cost as much as six. What begins a
-/// block and what ends it stays as long as it was. With many channels or filters others are faster.
-/// Declines what cpu_reference/conv2d/winograd_split_rows.cpp declines.
-/// **Try.** Give a thread two rows of outputs instead of four, and four blocks an SM. What does a
-/// broadcast serve then, and which counter shows it?
+/// **Costs.** 255 registers: two warps per scheduler. Five taps cost as much as six. Prologue and
+/// epilogue stay as long as before. With many channels or filters other rungs are faster. Not
+/// supported: what cpu_reference/conv2d/winograd_split_rows.cpp does not support.
+/// **Try.** Give a thread two rows of outputs instead of four, and four blocks per SM. For how many
+/// rows is a broadcast used then, and which counter shows it?
 #include <algorithm>
 #include <limits>
 
@@ -53,10 +54,10 @@ constexpr int kFilters = 6;                            ///< Of a block, and of e
 constexpr int kDown = 4;      ///< Rows of y of a thread, with a tile in each.
 constexpr int kChannels = 6;  ///< Whose weights are transformed together.
 
-/// A block's outputs, and how their inputs lie in shared memory, as load_tile() asks for it.
+/// A block's outputs, and how their inputs lie in shared memory, in the order of load_tile().
 struct Tile {
   static constexpr int kWarps = 4, kThreads = 32 * kWarps;  ///< Of a block.
-  static constexpr int kLanesX = 16;  ///< Threads of a warp side by side; the others lie below.
+  static constexpr int kLanesX = 16;  ///< Threads of a warp along a row; the others are below.
   static constexpr int kColumns = kM * kLanesX,                    ///< Outputs of a block: columns,
       kWarpRows = kDown * (32 / kLanesX),                          ///< rows of a warp,
       kRows = kWarps * kWarpRows;                                  ///< and in all.
@@ -79,8 +80,8 @@ constexpr int kOutFloats = kFilters * Tile::kWarpRows * kOutPitch;  ///< Of a wa
 constexpr int kSharedFloats =
     std::max(kWeightFloats + Tile::kStages * Tile::kInFloats, kOutFloats* Tile::kWarps);
 
-/// Adds one channel's products to the sums. `window` is the thread's place in x; `weights` are
-/// [r][kN][kPieces][kFilters], of kR rows, or of conv.R if that is 0.
+/// Adds one channel's products to the accumulators. `window` is the thread's place in x; `weights`
+/// are [r][kN][kPieces][kFilters], of kR rows, or of conv.R if that is 0.
 template <int kR>
 __device__ void multiply(const Conv2dProblem& conv, const float* window, const float* weights,
                          float (&sums)[kFilters][kDown][kN]) {
@@ -137,7 +138,7 @@ struct Plan {
 
 /// x [N][C][H][W], weights [K][C/groups][R][S], bias [K] or null, y [N][K][P][Q]. Grid: for each
 /// image, group and block of filters the blocks of outputs; block Tile::kThreads.
-/// @param aligned rows of x, and of the blocks' inputs, begin at multiples of 16 bytes
+/// @param aligned rows of x, and of the blocks' inputs, are aligned to 16 bytes
 template <int kR>
 __global__ void __launch_bounds__(Tile::kThreads, 2)
     conv2d_winograd_split_rows(Conv2dProblem conv, bool aligned, const float* x,
@@ -197,7 +198,7 @@ __global__ void __launch_bounds__(Tile::kThreads, 2)
     const int end = min(first + kChannels, group_c);
 #pragma unroll 1
     for (int c = first; c < end; ++c) {
-      // This thread's copies of the channel have landed: only later groups are still under way.
+      // This thread's copies of the channel have landed: only later groups are still in flight.
       ptx::cp_async_wait_group<Tile::kStages - 2>();
       // Between the copies and the weights, of all threads, and the reads below; and between the
       // reads of the channel before and the copies that go to its place now.
@@ -264,7 +265,7 @@ Declined supports(const Conv2dProblem& conv) {
 
 OutputTile tile_of(const Conv2dProblem&) { return {Tile::kRows, Tile::kColumns}; }
 
-/// Whether all rows of x begin at multiples of 16 bytes, if x does, and those of blocks with them.
+/// Whether all rows of x are aligned to 16 bytes, if x is, and those of blocks with them.
 bool rows_are_vectors(const Conv2dProblem& conv) {
   return conv.W % 4 == 0 && conv.pad.left % 4 == 0;
 }

@@ -1,37 +1,37 @@
 /// @file nchw.cu
-/// @brief conv2d_dgrad with one input channel a group: whole planes or bands of rows, gathered.
+/// @brief Depthwise NCHW gather: a block copies whole planes, or bands of rows, and gathers dx from
+/// them.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - After: nhwc.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A channel's dx depends on that channel's dy alone. With stride 1 it is dy
-/// convolved with the filter turned round:
+/// convolved with the reversed filter:
 ///
 ///     forward   y[p]  =  x[p - pad] * w0 + x[p - pad + 1] * w1 + x[p - pad + 2] * w2
 ///     backward  dx[h] = dy[h + pad - 2] * w2 + dy[h + pad - 1] * w1 + dy[h + pad] * w0
 ///
-/// So this is cuda_optimized/conv2d/depthwise/nchw.cu with x and y exchanged: planes are copied in
-/// and out as contiguous memory, and a thread computes 14 columns of a row. With stride 2, each tap
-/// meets only every other position. So dx falls into residue classes, each with a smaller filter of
-/// stride 1; a thread's columns are of both classes, at places that the compiler knows:
+/// So this is cuda_optimized/conv2d/depthwise/nchw.cu with x and y exchanged: planes are copied as
+/// contiguous memory, and a thread computes 14 columns of a row. With stride 2, each tap meets
+/// every other position: dx has residue classes, each with a smaller filter of stride 1. A thread's
+/// columns alternate between two classes, known at compile time:
 ///
 ///     position   0    1    2    3    4    5          even: taps 0 and 2 of two neighbouring dy
 ///     dy[0]     w0   w1   w2                         odd:  tap 1 of one
 ///     dy[1]               w0   w1   w2
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 25.7 MB moved once, 4.4 us from and to L2; im2col and
-/// col2im would move nine times as much. As in the forward pass, the instructions that find a place
-/// count for more than the bytes: twice the time of a copy.
+/// col2im would move nine times as much. As in the forward pass, address computation is the limit,
+/// not the bytes: twice the time of a copy.
 /// @expect on --n 1 --c 8 --h 14 --w 14 --k 8 --r 3 --s 3 --pad 1 --groups 8
 /// @expect loads_per_output.dy 49 / 196 = 0.25, each plane once, in vectors
 /// @expect bytes_per_lane.dy.async 16
 /// @expect lanes_per_output.dx.store 49 / 196 = 0.25
 /// **Costs.** Strides above 2, dilation and other filters than 3 x 3 and 5 x 5 divide for each tap
-/// and element. Declined: more than one input channel a group, more than 8 filters a channel, and
-/// rows too long for shared memory to hold one of dx and those of dy that read it.
+/// and element. Not supported: several input channels per group, more than 8 filters per channel,
+/// rows too long for shared memory.
 /// **Try.** Stride 3: how many residues are there, and which taps of a 5 x 5 filter does each have?
-/// What in add_segment() stands in the way?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -153,7 +153,7 @@ __global__ void __launch_bounds__(kPlaneThreads, kTaps == 3 ? kBlocks : 1)
       const float* in = in_room + flat_phase(from);
       flat_load(in_room, from, tile_planes * together * in_rows * conv.Q, thread, threads);
       ptx::cp_async_commit_group();
-      // While they are under way, the weights of the thread's first filter: the rows that read its
+      // While they are in flight, the weights of the thread's first filter: the rows that read its
       // row of dx.
       [[maybe_unused]] const int position = h0 + row + conv.pad.top;
       [[maybe_unused]] float weight[kTaps > 0 ? kRowTaps<kTaps, kStride> : 1]

@@ -1,5 +1,5 @@
 /// @file nhwc.cu
-/// @brief conv2d_dgrad, depthwise, in NHWC: the forward kernel, with the filter turned round.
+/// @brief Depthwise NHWC: the kernel of the forward pass, with the filter reversed.
 ///
 /// - Before: nchw.cu
 /// - After: nhwc_tiled.cu
@@ -7,28 +7,28 @@
 /// - The forward pass: cuda_optimized/conv2d/depthwise/nhwc.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** With a filter a channel and stride 1, dx is dy convolved with the filter turned
-/// round, and padded by what the forward pass did not pad:
+/// **The idea.** With one filter per channel and stride 1, dx is dy convolved with the reversed
+/// filter, with the complementary padding:
 ///
 ///     forward   y[p]  =  x[p - pad] w0 + x[p - pad + 1] w1 + x[p - pad + 2] w2
 ///     backward  dx[h] = dy[h + pad - 2] w2 + dy[h + pad - 1] w1 + dy[h + pad] w0
 ///
-/// So it is the forward kernel: a thread has 4 neighbouring channels of 7 neighbouring pixels in
-/// two rows of dx, and a warp loads and stores 512 bytes in a row. A filter's rows and columns are
-/// counted from the other end.
+/// So it is the forward kernel: a thread has 4 adjacent channels of 7 adjacent pixels in two rows
+/// of dx, and a warp loads and stores 512 contiguous bytes. A filter's rows and columns are counted
+/// from the other end.
 ///
-/// **Expect.** B12 (32x512x14x14, 3x3): what the forward pass takes, as bytes and arithmetic are
-/// the same. Predicted on an H200: 6 us; in 16 bits 5.
+/// **Expect.** B12 (32x512x14x14, 3x3): the time of the forward pass, as bytes and arithmetic are
+/// the same. Predicted on an H200: 6 us; in half precision 5 us.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.dy.load 16
 /// @expect sectors_per_request.dy.load 16
 /// @expect sectors_per_request.dx.store 16
 /// @expect barriers_per_block 2
-/// **Costs.** 3 x 3 and 5 x 5 with stride 1 are compiled in, for a filter a channel and channels in
-/// fours; all else takes one thread an element, which divides for each tap. Declined: NCHW, more
-/// than one input channel a group.
-/// **Try.** Stride 2: each element of dx meets every other tap. Which rows of dy do two
-/// neighbouring rows of dx read, and which of the sums below fall away?
+/// **Costs.** 3 x 3 and 5 x 5 with stride 1 are compiled, for a filter per channel and channels in
+/// fours; all else uses one thread per element, which divides for each tap. Not supported: NCHW,
+/// more than one input channel per group.
+/// **Try.** Stride 2: each element of dx meets every other tap. Which rows of dy do two adjacent
+/// rows of dx read, and which of the accumulators below are not needed?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"

@@ -1,30 +1,31 @@
 /// @file nhwc_tiled.cu
-/// @brief conv2d_dgrad, depthwise, in NHWC: a tile of dy is on its way before the first is used.
+/// @brief Depthwise NHWC tile in shared memory: all pixels of dy of a block are copied
+/// asynchronously at once.
 ///
 /// - Before: nhwc.cu
 /// - Tiles and patches: cuda_optimized/conv2d/shared/depthwise/nhwc_tiles.cuh
 /// - The forward pass: cuda_optimized/conv2d/depthwise/nhwc_tiled.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** With stride 1, dx is dy convolved with the filter turned round, so what the
-/// forward pass gained is gained here: a block asks for all pixels of dy that it ever reads at
-/// once, by copies to shared memory, and waits once.
+/// **The idea.** With stride 1, dx is dy convolved with the reversed filter, so the forward pass's
+/// tiling applies: a block starts the copies of all pixels of dy that it reads to shared memory at
+/// once, and waits once.
 ///
 ///     16 x 16 pixels of 64 channels      four warps, each with a patch of 7 x 7 of dx
 ///
-/// A row of dy serves the row of dx below it first, and the one above it last: it is complete, and
-/// stored, when the filter's first row has met it.
+/// A row of dy contributes first to the row of dx below it, and last to the one above it: that row
+/// is complete, and stored, after the filter's first row has been applied to it.
 ///
-/// **Expect.** B12 (32x512x14x14, 3x3): what the forward pass takes. Predicted on an H200: 4.5 us
-/// in 16 bits, 5.5 in floats.
+/// **Expect.** B12 (32x512x14x14, 3x3): the time of the forward pass. Predicted on an H200: 4.5 us
+/// in half precision, 5.5 us in floats.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect lanes.dy.load 0, copies alone
 /// @expect bytes_per_lane.dy.async 16
 /// @expect loads_per_output.dy 1 / 4 = 0.25, each pixel once, in vectors of four
 /// @expect loads_per_output.shared (81 + 9) / 98 = 0.9184, pairs of dy and of filters
 /// @expect barriers_per_block 2
-/// **Costs.** Channels in pieces of 16 bytes; fewer than 64 leave lanes idle. What is compiled in,
-/// and declined: as before.
+/// **Costs.** Channels in pieces of 16 bytes; fewer than 64 leave lanes idle. What is compiled and
+/// what is not supported: as before.
 /// **Try.** Stride 2: which pixels of dy does a tile of dx read? Does the tile in shared memory
 /// become larger or smaller?
 #include "core/conv2d_gradients.hpp"

@@ -1,5 +1,6 @@
 /// @file cluster_split_k.cu
-/// @brief conv2d_dgrad in half precision: split-K over a cluster of two blocks for each tile.
+/// @brief Split-K over a cluster: two blocks compute half of dy's channels of a tile each, and
+/// exchange accumulators.
 ///
 /// - Before: halo_tile.cu
 /// - The kernels: cuda_optimized/conv2d/hopper/cluster_split_k.cu
@@ -12,7 +13,7 @@
 ///     block 0   dy's channels 0 to 255      columns 112 ... 223  ->  shared memory of block 1
 ///     block 1   dy's channels 256 to 511    columns   0 ... 111  ->  shared memory of block 0
 ///
-/// Weights are the transposed operand A, as in halo_tile.cu. That `wgmma` reads them across costs
+/// Weights are the transposed operand A, as in halo_tile.cu. The transposition in `wgmma` costs
 /// nothing: shared memory is not the limit while 224 columns are multiplied.
 ///
 /// **Expect.** The forward pass's time for the same products: B7 15.5 us.

@@ -1,6 +1,6 @@
 /// @file full_tiles.cu
-/// @brief conv2d_dgrad in half precision, for many channels: tiles without padding columns, and a
-/// halo tile that both consumer warpgroups share.
+/// @brief Full tiles for many channels: no padding columns, and both consumer warpgroups share a
+/// halo tile.
 ///
 /// - Before: halo_tile.cu
 /// - The kernels: cuda_optimized/conv2d/hopper/full_tiles.cu

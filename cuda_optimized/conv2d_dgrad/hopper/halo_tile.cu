@@ -1,6 +1,5 @@
 /// @file halo_tile.cu
-/// @brief conv2d_dgrad in half precision with halo-tile reuse: each pixel of dy is loaded once for
-/// all taps.
+/// @brief Halo-tile reuse: each pixel of dy is loaded once for all taps, in half precision.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - After: cluster_split_k.cu, full_tiles.cu, weight_stationary.cu, strided_zeros.cu
@@ -8,7 +7,7 @@
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** With stride 1 the input gradient is a forward pass over dy with rotated filters.
-/// So the forward pass's halo tiles serve here, too: TMA loads the pixels of dy that a tile of dx
+/// So the forward pass's halo tiles apply here, too: TMA loads the pixels of dy that a tile of dx
 /// depends on, once, and a tap is an address in them. Channels of dx are the rows of `wgmma`, and
 /// pixels its columns. The weights are read in place; they are operand A here, which has a
 /// transpose bit as well:
@@ -17,7 +16,7 @@
 ///                                     k1  |.. c0 c1 c2 ... c63 ..|  ->   dx's channels down
 ///
 /// Tap (r, s) of the windows is tap (R - 1 - r, S - 1 - s) of the filter: arithmetic on the
-/// coordinates of the box, of which the loop over taps does not know. That loop is the forward
+/// coordinates of the box, which does not change the loop over taps. That loop is the forward
 /// pass's:
 ///
 ///     for chunk of 64 k, r, s:  accumulators[c][p, q] += w[k][r][s][c] * patch[p + r][q + s][k]

@@ -1,6 +1,6 @@
 /// @file strided_zeros.cu
-/// @brief conv2d_dgrad in half precision, filters of one tap with a stride: idle warps write the
-/// zeros between the pixels.
+/// @brief Strided TMA stores for 1 x 1 filters: idle warps write the zeros between the pixels of
+/// dx.
 ///
 /// - Before: halo_tile.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
@@ -88,10 +88,9 @@ __device__ void store_zeros_between(const conv2d::PatchResult<T>& dx, unsigned w
 constexpr int kZeroWarps = 3;  ///< Beside the producer, in the fourth warpgroup's place.
 constexpr int kThreads = gemm::kWgmmaThreads + 32 * kZeroWarps;  ///< Of a block.
 
-/// Sums over windows: one warp, the producer, loads patches and taps; the others, two warpgroups
-/// of consumers, take the tiles alternately. Patches: TmaPatches or GatheredPatches, Taps
-/// likewise. kZeroWarps more write zeros. Grid: <= work.blocks(); block kThreads;
-/// work.plan.shared_bytes().
+/// Sums over windows: one warp, the producer, loads patches and taps; the others, two consumer
+/// warpgroups, take the tiles alternately. Patches: TmaPatches or GatheredPatches, Taps likewise.
+/// kZeroWarps more write zeros. Grid: <= work.blocks(); block kThreads; work.plan.shared_bytes().
 template <class T, int kColumns, class Patches, class Taps>
 __global__ void __launch_bounds__(kThreads, 1)
     conv2d_dgrad_hopper_strided_zeros(const __grid_constant__ Patches patches,
@@ -116,7 +115,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   const auto filters_of = [&](unsigned item) {
     return conv2d::filters_at(work.windows, item % work.filter_tiles);
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == gemm::kConsumers) {
     if (const int warp = thread / 32 - gemm::kConsumerThreads / 32; warp > 0) {

@@ -1,5 +1,6 @@
 /// @file weight_stationary.cu
-/// @brief conv2d_dgrad in half precision, weight-stationary, for 1 x 1.
+/// @brief Weight-stationary 1 x 1 filters: all weights stay in shared memory, and each pixel of dy
+/// is loaded once.
 ///
 /// - Before: halo_tile.cu
 /// - The kernels: cuda_optimized/conv2d/hopper/weight_stationary.cu

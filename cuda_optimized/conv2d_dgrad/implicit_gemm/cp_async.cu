@@ -6,25 +6,25 @@
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** A residue class is a convolution of dy with stride 1, so the loop of the forward
-/// pass computes it as it is: cuda_optimized/conv2d/implicit_gemm/cp_async.cu explains it. What
-/// differs is the packing of the weights, and where the sums go:
+/// pass computes it: cuda_optimized/conv2d/implicit_gemm/cp_async.cu explains it. What differs is
+/// the packing of the weights, and the addresses of the results:
 ///
 ///     forward    packed [r, s, c][k]      from weights [k][c][r][s]     y, all pixels
 ///     here       packed [r, s, k][c]      the taps of the class only    dx, every stride-th pixel
 ///
 /// One grid computes up to four classes, all that stride 2 has: the grid of a single class may be
-/// too small, and its last blocks would leave SMs idle.
+/// too small, and its last wave would leave SMs idle.
 ///
 /// **Expect.** The forward pass's times for the same sizes, as for B4 and B10. B8 (1 x 1, stride 2)
-/// has 103 MB of dx to write, three quarters of it zeros, and every second float at a time: each
-/// sector is written twice.
+/// writes 103 MB of dx, three quarters of it zeros, and every second float at a time: each sector
+/// is written twice.
 /// @expect lanes.dy.load 0, copies alone
 /// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) / 16 = 33.0625, 46 of 48 taps inside
 /// @expect bytes_per_lane.workspace.async 16, packed weights
 /// @expect barriers_per_block 9 * 64 / 8 + 1 = 73, one a step of 8
 /// **Costs.** A workspace of the size of the weights, rounded up to whole tiles. With few channels
-/// most rows of a tile are empty: B3 fills 3 of 32. Declined: what residue_classes.cu declines, and
-/// a dy of some 2^29 elements an image.
+/// most rows of a tile are empty: B3 fills 3 of 32. Not supported: what residue_classes.cu does not
+/// support, and a dy of some 2^29 elements per image.
 /// **Try.** Launch a grid for each class instead, each on a stream of its own. Which is faster, and
 /// why?
 #include "core/conv2d_gradients.hpp"
@@ -65,7 +65,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   place.group = take(classes.of[0].groups);
   const int index = static_cast<int>(block);
   const conv2d::GatheredProduct& product = classes.of[index];
-  if (place.n >= product.n_tiles * T::kBlockN) return;  // the whole block, at once
+  if (place.n >= product.n_tiles * T::kBlockN) return;  // uniform for the block
   for (int i = 0; i < index; ++i) packed += classes.of[i].packed_floats();
 
   const T tile(threadIdx.x);

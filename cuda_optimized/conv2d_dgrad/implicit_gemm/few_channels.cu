@@ -1,33 +1,33 @@
 /// @file few_channels.cu
-/// @brief conv2d_dgrad for few input channels: all residue classes are rows of one product.
+/// @brief Merged residue classes for few input channels: the classes are rows of one GEMM.
 ///
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
 /// **The idea.** The first layer of a network has 3 input channels (B3: 32x3x224x224, 64 filters
-/// 7x7, stride 2). The products of its classes have 3 rows: of a tile of 32, 29 would be empty. But
-/// the four classes read nearly the same dy. Pixel (i, j) of each of them, together one square of
-/// 2 x 2 pixels of dx, meets windows that begin at most one apart. So all four can share one window
-/// that covers them all. The rows are then class and channel, 4 * 3 = 12, and where a class lacks a
-/// tap of the common window, its weight is zero:
+/// 7x7, stride 2). The GEMM of a class has 3 rows: of a tile of 32, 29 would be empty. But the four
+/// classes read nearly the same dy. Pixel (i, j) of each of them, together a square of 2 x 2 pixels
+/// of dx, has windows that begin at most one apart. So all four share one window that covers them
+/// all. The rows are then class and channel, 4 * 3 = 12, and where a class lacks a tap of the
+/// common window, its weight is zero:
 ///
 ///     7 taps, stride 2, pad 3        dy:  i-1  i  i+1 i+2
 ///       even h: taps 5, 3, 1              x    x   x   0
 ///       odd h:  taps 6, 4, 2, 0           x    x   x   x       49 of 64 weights are not zero
 ///
-/// A thread computes 12 rows of 4 pixels. What is gathered from dy, once for all classes, serves 12
-/// multiply-adds.
+/// A thread computes 12 rows of 4 pixels. An element that is gathered from dy, once for all
+/// classes, is used in 12 multiply-adds.
 ///
 /// **Expect.** 9.9 instead of 7.6 GFLOP for B3, at about 35 TFLOP/s: 280 us on an H200.
 /// @expect on --n 1 --c 3 --h 32 --w 32 --k 8 --r 7 --s 7 --stride 2 --pad 3
 /// @expect loads_per_output.dy 8 * 60 * 60 / 3072 = 9.375, of 64 taps of an axis, 60 inside
 /// @expect footprint.workspace 8 * 4 * 4 * 12 * 4 = 6144, weights of 12 rows, with zeros
 /// @expect launches 2, all four classes at once
-/// **Costs.** Products by zeros: 1.3 times as many as needed for B3, and most of them where the
-/// stride is larger than the filter. Declined: more than 12 rows, and what
-/// cp_async.cu declines.
-/// **Try.** Store two neighbours of a row, of the classes left and right, with one float2. Which
-/// threads have them?
+/// **Costs.** Products with zeros: 1.3 times as many products as needed for B3, and most of them
+/// where the stride is larger than the filter. Not supported: more than 12 rows, and what
+/// cp_async.cu does not support.
+/// **Try.** Store two adjacent elements of a row, of the classes left and right, with one float2.
+/// Which threads have them?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/ptx.hpp"
@@ -40,8 +40,8 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 namespace {
 
-/// 12 rows x 384 pixels, 8 products a step, 12 x 4 sums a thread, all threads of a warp along the
-/// pixels, 4 stages, 4 blocks an SM.
+/// 12 rows x 384 pixels, 8 products a step, 12 x 4 accumulators per thread, all threads of a warp
+/// along the pixels, 4 stages, 4 blocks per SM.
 using Tile = conv2d::PipelineTile<conv2d::PipelineShape{.block_m = 12,
                                                         .block_n = 384,
                                                         .block_k = 8,

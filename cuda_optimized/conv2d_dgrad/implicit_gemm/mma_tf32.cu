@@ -1,22 +1,23 @@
 /// @file mma_tf32.cu
-/// @brief conv2d_dgrad in NHWC on the tensor cores: the forward pass's kernel on turned filters.
+/// @brief TF32 tensor cores (`mma.sync`) in NHWC: the forward pass's kernel on transposed, reversed
+/// filters.
 ///
 /// - Before: mma.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** With stride 1 the input gradient is a convolution of dy: pixel h of dx takes pixel
-/// p = h + pad - r * dilation of dy, so the taps walk backwards, and the sum runs over the output
-/// channels. Nothing has to be flipped in memory: the step from tap to tap is negative. A small
-/// kernel transposes the weights w[k][r][s][c], so that k is fastest, and rounds them to TF32. Then
-/// a filter lies along the sums, as in the forward pass, and ldmatrix loads its fragments.
+/// **The idea.** With stride 1 the input gradient is a convolution of dy: pixel h of dx reads pixel
+/// p = h + pad - r * dilation of dy, so the taps are walked backwards, and the sum runs over the
+/// output channels. Nothing has to be flipped in memory: the step from tap to tap is negative. A
+/// small kernel transposes the weights w[k][r][s][c], so that k is fastest, and rounds them to
+/// TF32. Then a filter is K-major, as in the forward pass, and ldmatrix loads its fragments.
 ///
-/// With a stride, h + pad - r * dilation must be a multiple of it. All pixels with the same
-/// h % stride have the same taps, so they form a class of their own, dense again:
+/// With a stride, h + pad - r * dilation must be a multiple of it. All pixels with the same h %
+/// stride have the same taps, so they form a residue class, which is dense again:
 ///
 ///     stride 2, 3 taps, pad 1    h = 0 2 4 ...   taps r = 1       from p = h/2
 ///                                h = 1 3 5 ...   taps r = 0, 2    from p = (h + 1)/2, (h - 1)/2
 ///
-/// Each class is one launch. No product is by a zero that the stride put in.
+/// Each class is one launch. There are no products with the zeros of a stride.
 ///
 /// **Expect.** As many products as the forward pass, at its speed: 1150 us for B10. Transposing its
 /// 9.4 MB of weights takes 5 us at 4 TB/s.
@@ -25,8 +26,8 @@
 /// @expect loads_per_output.weights 9 * 64 * 32 / 8192 = 2.25, transposed once
 /// @expect bytes_per_lane.dy.async 16
 /// @expect excess.shared.load 0, of ldmatrix
-/// **Costs.** With a stride, smaller launches one after the other, whose sums are not split. All
-/// else as in the forward rung; copies of 16 bytes need output channels in fours.
+/// **Costs.** With a stride, smaller launches one after the other, without split-K. All else as in
+/// the forward rung; copies of 16 bytes need output channels in fours.
 /// **Try.** Launch all classes at once, with the class in blockIdx.z. What does B8 gain?
 #include <type_traits>
 
@@ -100,8 +101,8 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     };
     const auto wait_for_next = [] {
       ptx::cp_async_wait_group<S.stages - 2>();  // this thread's copies of the next stage are there
-      // Makes the copies of all threads visible to all; and separates the loads of the stage before
-      // from the copies that will overwrite its tiles.
+      // Makes the copies of all threads visible to all; and separates the loads of the previous
+      // stage from the copies that will overwrite its tiles.
       __syncthreads();
     };
     typename Sums::Factors factors[2];
@@ -119,12 +120,12 @@ __global__ void __launch_bounds__(Shape::kShape.threads(), Shape::kShape.blocks)
     for (int step = 0; step < steps; ++step) {
 #pragma unroll
       for (int k = 0; k < kMmaStep; k += 8) {
-        // The next fragments are on their way while these are multiplied, also across the barrier.
+        // The next fragments are in flight while these are multiplied, also across the barrier.
         if (k + 8 < kMmaStep) {
           load(step, k + 8);
         } else {
           wait_for_next();
-          load(step + 1, 0);  // after the last stage: nobody multiplies them
+          load(step + 1, 0);  // after the last stage, these are not used
         }
         sums.multiply(factors[k / 8 % 2]);
         if (k == 0) ask_for(step + S.stages - 1);

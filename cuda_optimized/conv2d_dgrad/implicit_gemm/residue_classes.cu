@@ -1,37 +1,37 @@
 /// @file residue_classes.cu
-/// @brief Implicit GEMM: one GEMM for each residue class of pixels modulo the stride.
+/// @brief Residue classes: one implicit GEMM for each class of pixels modulo the stride.
 ///
 /// - Before: cuda_naive/conv2d_dgrad/gather.cu
 /// - After: cp_async.cu, winograd/4x4.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** With stride 1 the gradient is a convolution of dy with the filter turned round,
-/// and an implicit product computes it. With stride 2 an even pixel meets other taps than an odd
-/// one, but all even pixels meet the *same* taps. So dx falls apart into classes, by the remainders
-/// of h and w when divided by the stride. Each class is a convolution of its own, with stride 1 and
-/// the taps that meet it:
+/// **The idea.** With stride 1 the gradient is a convolution of dy with the reversed filter, and an
+/// implicit GEMM computes it. With stride 2 an even pixel meets other taps than an odd one, but all
+/// even pixels meet the *same* taps. So the pixels of dx are divided into classes by the remainders
+/// of h and w modulo the stride. Each class is a convolution with stride 1 and with its own subset
+/// of the taps:
 ///
 ///     stride 2, 3 taps, pad 1           dx   a b a b a      class a (h = 0, 2, ...): tap 1
 ///                                            c d c d c      class d (h = 1, 3, ...): taps 0 and 2
 ///     p = (h + pad - r) / stride             a b a b a
 ///                                            c d c d c      a: 1 tap, b and c: 2, d: 4 of the 9
 ///
-/// No product is by a zero that the stride put in: the classes of a 3 x 3 filter have 9 taps
+/// There are no products with the zeros of a stride: the classes of a 3 x 3 filter have 9 taps
 /// together, for a quarter of the pixels each. A class without taps (1 x 1 with stride 2) is zero.
 ///
 /// **Expect.** The work of the forward pass, whatever the stride. A thread executes 1280
 /// instructions for 1024 multiply-adds: on an H200 52 of 65 TFLOP/s at best, and about 40 with four
-/// fifths of the issue slots used. That makes 5.9 ms for B10 (237 GFLOP) and, with 1.5 waves of
+/// fifths of the issue slots used. That is 5.9 ms for B10 (237 GFLOP) and, with 1.5 waves of
 /// blocks, 200 us for B4.
 /// @expect loads_per_output.weights 9 * 64 / 32 = 18, small tiles of 32 pixels
 /// @expect loads_per_output.dy 64 * 46 * 46 / (16 * 16) / 16 = 33.0625, for all 16 channels
 /// @expect barriers_per_block 2 * 9 * 64 / 8 = 144, two a step of 8
 /// @expect launches 1, no columns
-/// **Costs.** No workspace. With stride s, the stores of a warp are s elements apart. Declined:
-/// other layouts than NCHW, other types than float32, 2^31 pixels, and filters so large that nearly
-/// all products would be by the padding of dy.
+/// **Costs.** With stride s, the stores of a warp are s elements apart. Not supported: other
+/// layouts than NCHW, other types than float32, 2^31 pixels, and filters so large that nearly all
+/// products would be with the padding of dy.
 /// **Try.** Compute B8 (1 x 1, stride 2) without classes, as a stride 1 convolution of a dy with
-/// zeros between its elements. How many of the products are by zeros?
+/// zeros between its elements. How many of the products are with zeros?
 #include "core/conv2d_gradients.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -101,7 +101,7 @@ __global__ void __launch_bounds__(T::kThreads, 512 / T::kThreads)
         const std::int64_t dy_tap = dy_at + std::int64_t{down} * conv.Q + across;
         const std::int64_t w_tap = w_at + (residue.h.first_tap + r * residue.h.tap_step) * conv.S +
                                    residue.w.first_tap + s * residue.w.tap_step;
-        // All loads, then all stores: a store waits for its load, and would hold up those behind
+        // All loads, then all stores: a store waits for its load, and would stall the loads after
         // it.
         float a_loaded[kLoadsA], b_loaded[kLoadsB];
 #pragma unroll

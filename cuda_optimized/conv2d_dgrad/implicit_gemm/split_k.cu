@@ -1,32 +1,33 @@
 /// @file split_k.cu
-/// @brief conv2d_dgrad as a matrix product: several blocks share the sums of a tile.
+/// @brief Split-K: several blocks compute partial results of a tile; a second kernel adds them in
+/// order.
 ///
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d_dgrad/direct.cpp
 ///
-/// **The idea.** That of cuda_optimized/conv2d/implicit_gemm/split_k.cu: B7 has 100 tiles for the
-/// 132 SMs of an H200, but sums of 4608 products. So several blocks share a tile and compute a part
-/// of each sum. A second kernel adds the parts, always in the same order. What differs is that the
-/// pixels of a residue class are scattered over dx. A part has them one after the other, so that a
-/// warp stores vectors of neighbours; a row of it has all classes of a channel. The second kernel
-/// reads the parts in the order of dx, which undoes the scattering on the way:
+/// **The idea.** As in cuda_optimized/conv2d/implicit_gemm/split_k.cu: B7 has 100 tiles for the 132
+/// SMs of an H200, but K is 4608. So several blocks compute parts of a tile, and a second kernel
+/// adds the parts, always in the same order. What differs is that the pixels of a residue class are
+/// scattered over dx. A part stores them contiguously, so that a warp stores vectors; a row of it
+/// has all classes of a channel. The second kernel reads the parts in the order of dx, which undoes
+/// the permutation:
 ///
 ///     part, one channel   | a a a a . | b b b b . | c c c . . | d d d . . |     stride 2
 ///                          class (0,0)    (0,1)       (1,0)       (1,1)
 ///     dx, one row           a b a b a b ...  =  part 0 + part 1 + ...
 ///
-/// The forward rung's model chooses the tile and the number of parts; it counts the tiles of all
-/// classes together.
+/// The model of the forward pass chooses the tile and the number of parts; it counts the tiles of
+/// all classes together.
 ///
 /// **Expect.** B7 (32x512x7x7, 512 filters 3x3), in five parts: the model expects 180 us instead of
-/// 280, of which writing and adding the parts take 13. B6 (32x256x14x14), in two parts: 170 instead
-/// of 280. All others of B4 to B10 stay whole.
+/// 280 us, of which writing and adding the parts take 13 us. B6 (32x256x14x14), in two parts: 170
+/// us instead of 280 us. All others of B4 to B10 are not split.
 /// @expect lanes_per_output.workspace.load 24, one of each part
 /// @expect lanes_per_output.workspace.store 24 / 4 + 9 * 64 * 32 / 4096 = 10.5, vectors; packing
 /// @expect launches 3
 /// @expect blocks 24 + 8 + 16 = 48, one tile in 24 parts; packing; sums
 /// **Costs.** A workspace of as many copies of dx as there are parts. A class without taps stores
-/// zeros in each part. Declined: what cp_async.cu declines.
+/// zeros in each part. Not supported: what cp_async.cu does not support.
 /// **Try.** Let the blocks add their parts to dx with atomics, in the order in which they finish.
 /// Run it twice, on data that are not integers. How many of the bits are the same?
 #include "core/conv2d_gradients.hpp"
@@ -74,7 +75,7 @@ __global__ void __launch_bounds__(T::kThreads, T::kBlocks)
   place.group = take(classes.of[0].groups);
   const int index = static_cast<int>(block);
   const conv2d::GatheredProduct& product = classes.of[index];
-  if (place.n >= product.n_tiles * T::kBlockN) return;  // the whole block, at once
+  if (place.n >= product.n_tiles * T::kBlockN) return;  // uniform for the block
   for (int i = 0; i < index; ++i) packed += classes.of[i].packed_floats();
   const auto step_of = [&](int split) {
     return static_cast<int>(std::int64_t{product.steps} * split / splits);

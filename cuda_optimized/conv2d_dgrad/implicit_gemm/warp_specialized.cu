@@ -1,5 +1,6 @@
 /// @file warp_specialized.cu
-/// @brief conv2d_dgrad in half precision by wgmma: the weights are read in place, transposed.
+/// @brief Warp-specialized `wgmma` in half precision: the weights are read in place, through the
+/// transpose bit.
 ///
 /// - Before: wgmma_tf32.cu
 /// - After: hopper/halo_tile.cu
@@ -8,9 +9,9 @@
 ///
 /// **The idea.** As wgmma_tf32.cu: a forward pass over dy for each residue class of pixels. Its
 /// sums run over dy's channels k. The weights [k][r][s][c] have c along their rows, so that for
-/// TF32, which `wgmma` reads along k alone, a kernel copies them first. In half precision `wgmma`
-/// has a transpose bit for operand B: TMA copies a box of 64 k and 64 c of one tap to shared memory
-/// as it lies, and the tensor cores read it across its rows:
+/// TF32, whose `wgmma` operands must be K-major, a kernel copies them first. In half precision
+/// `wgmma` has a transpose bit for operand B: TMA copies a box of 64 k and 64 c of one tap to
+/// shared memory, and the tensor cores read it transposed:
 ///
 ///     weights [K][R*S][C]     tap t:  k0  |.. c0 c1 c2 ... c63 ..|       operand B, row-major:
 ///                       R*S*C apart   k1  |.. c0 c1 c2 ... c63 ..|  ->   k down, c across
@@ -26,13 +27,12 @@
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype bf16
 /// @expect requests.shared.async 2 * 9 * 2 = 36, two tiles, 9 steps, two boxes
 /// @expect bytes_per_lane.shared.async (128 + 64) * 64 * 2 / 2 = 12288, twice the channels
-/// @expect bytes_per_lane.dx.store 4, two numbers
+/// @expect bytes_per_lane.dx.store 4, two elements
 /// @expect lanes.global.load 0, nor does a kernel copy weights
 /// **Costs.** Both channels and filters of a group in multiples of 8, otherwise the producer warp
-/// gathers: correct, and slow. Not supported: other types, nchw, filters of over 1024 taps, GPUs
-/// other than sm_90a.
-/// **Try.** Leave the axis of the groups out of the map. Which problems does that break, and why
-/// does zeroing dy alone behind a group's last channel not help where a weight is infinite?
+/// gathers, slowly. Not supported: other types, nchw, over 1024 taps, GPUs other than sm_90a.
+/// **Try.** Remove the axis of groups. Which problems break, and why is it not enough to zero dy
+/// beyond a group's last channel if a weight is infinite?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

@@ -1,5 +1,5 @@
 /// @file wgmma_tf32.cu
-/// @brief conv2d_dgrad in TF32 by wgmma: a forward pass over dy for each residue class of pixels.
+/// @brief TF32 `wgmma`: each residue class of pixels is a forward pass over dy.
 ///
 /// - Before: mma.cu
 /// - After: warp_specialized.cu
@@ -24,7 +24,7 @@
 /// 590 us.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect requests.shared.async 2 * 18 * 2 = 72, two tiles, 18 steps, two boxes
-/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect lanes_per_request.shared.async 1, one thread issues the copy of a box
 /// @expect loads_per_output.weights 9 * 64 * 32 / 8192 = 2.25, transposed once
 /// @expect loads_per_output.global 2.25, nothing else is loaded by threads
 /// **Costs.** As the forward pass; two launches for each residue class that has taps. Pixels that

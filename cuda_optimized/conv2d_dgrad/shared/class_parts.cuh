@@ -1,5 +1,5 @@
 /// @file class_parts.cuh
-/// @brief Where the parts of an input gradient's sums lie, and how a block writes them;
+/// @brief The layout of an input gradient's split-K parts, and how a block writes them;
 /// cuda_optimized/conv2d_dgrad/implicit_gemm/split_k.cu explains them.
 #pragma once
 
@@ -12,7 +12,7 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_dgrad {
 /// Where the parts of a sum lie: parts [splits][channels][classes][pitch], the pixels of a class in
 /// their order, with room for those of the largest class.
 struct PartsLayout {
-  int classes_w;       ///< classes side by side
+  int classes_w;       ///< classes along w
   std::int64_t pitch;  ///< floats from a class to the next, a multiple of 4
   std::int64_t row;    ///< floats of all classes of a channel
   std::int64_t part;   ///< floats of a part
@@ -29,7 +29,7 @@ struct PartsLayout {
   }
 };
 
-/// Writes the sums of a block to its part, as vectors of neighbours.
+/// Writes the accumulators of a block to its part, as vectors of neighbours.
 struct StoreParts {
   PartsLayout layout;  ///< of the parts
   float* parts;        ///< in the workspace

@@ -100,7 +100,7 @@ inline std::string classes_in_words(const Conv2dProblem& conv, std::int64_t at_o
 /// The reason not to support a problem: it is not fp32 in NCHW, its sizes exceed 31 bits, or nearly
 /// all products would be of padding.
 inline Declined why_no_product(const Conv2dProblem& conv) {
-  constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach behind the last one
+  constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach beyond the last one
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   if (std::int64_t{std::max(1, conv.N)} * conv.H * conv.W > kMost) {
@@ -139,7 +139,7 @@ struct StoreClass {
         fours(pixels_in_fours(conv) &&
               reinterpret_cast<std::uintptr_t>(dx_) % sizeof(float4) == 0) {}
 
-  /// Stores a block's accumulators, except those behind the last channel or pixel.
+  /// Stores a block's accumulators, except those beyond the last channel or pixel.
   /// @param shared kThreads * kThreadN floats of shared memory, used unless `fours`
   template <class T>
   __device__ void store(const conv2d::GatheredProduct& product, const conv2d::BlockPlace& place,

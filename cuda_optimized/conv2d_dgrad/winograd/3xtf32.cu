@@ -1,30 +1,30 @@
 /// @file 3xtf32.cu
-/// @brief conv2d_dgrad by F(4 x 4, 3 x 3), its products on Hopper's tensor cores with float's
-/// accuracy.
+/// @brief Winograd F(4 x 4, 3 x 3) on tensor cores: its GEMMs are computed in 3xTF32, with the
+/// accuracy of float.
 ///
 /// - Before: 4x4.cu
 /// - The kernels: cuda_optimized/conv2d/winograd/3xtf32.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
-/// **The idea.** That of conv2d/winograd/3xtf32: three products in TF32 are one of floats, at twice
-/// the speed of multiply-adds. As in winograd/4x4, only the transform of the weights knows that
-/// this is a gradient: it reads a filter from the last number to the first, and filters change
-/// places with channels.
+/// **The idea.** As in conv2d/winograd/3xtf32: three products in TF32 replace one of floats, at
+/// twice the speed of FMA. As in winograd/4x4, only the transform of the weights differs from the
+/// forward pass: it reads a filter from the last element to the first, and exchanges filters and
+/// channels.
 ///
 ///     u [frequency][c][k]  =  transform of  weights [k][c][2 - r][2 - s]       rows along k
 ///     v [frequency][k][tile]  of dy   ->   dx, tile by tile
 ///
-/// **Expect.** The time of the forward pass with C and K exchanged: B4 (32x64x56x56, 64 filters)
-/// 90 us, B6 62, B7 75, B9 640, B10 790.
+/// **Expect.** The time of the forward pass with C and K exchanged: B4 (32x64x56x56, 64 filters) 90
+/// us, B6 62 us, B7 75 us, B9 640 us, B10 790 us.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 16 --r 3 --s 3 --pad 1
 /// @expect launches 4, U, V, products, dx
 /// @expect requests.shared.async 36 * (1 + 4) = 180, for each product a step of U and of V
 /// @expect loads_per_output.dy 16 * 22 * 22 / 16384 = 0.4727, windows of 6, 22 of 24 rows inside
 /// @expect loads_per_output.weights 9 * 64 * 16 / 16384 = 0.5625, each weight once
-/// **Costs.** Hopper alone. Filters are rounded up to 32, channels to 64. Otherwise as
-/// winograd/4x4.
+/// **Costs.** Compute capability 9.0 only. Filters are rounded up to 32, channels to 64. Otherwise
+/// as winograd/4x4.
 /// **Try.** U of the gradient is U of the forward pass with rows and columns exchanged, and its
-/// frequencies in another order. Which order, and what would a layer save that trains?
+/// frequencies in another order. Which order, and what would a training step save?
 #include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d/winograd/3xtf32.cuh"

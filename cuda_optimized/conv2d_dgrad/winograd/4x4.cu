@@ -1,34 +1,34 @@
 /// @file 4x4.cu
-/// @brief conv2d_dgrad by F(4 x 4, 3 x 3): with stride 1, a convolution of dy with fewer products.
+/// @brief Winograd F(4 x 4, 3 x 3) for stride 1: the forward pass's GEMMs and transforms, applied
+/// to dy.
 ///
 /// - Before: implicit_gemm/residue_classes.cu
 /// - After: 3xtf32.cu
 /// - The kernels: cuda_optimized/conv2d/winograd/4x4.cu
 /// - The same maths: cpu_reference/conv2d/winograd_4x4.cpp
 ///
-/// **The idea.** With stride 1, dx is a convolution of dy: filters and channels change places, a
-/// filter is turned by 180 degrees, and R - 1 - pad rows of zeros lie around dy. So whatever makes
-/// the forward pass cheap makes the gradient cheap, too, and nothing but the transform of the
-/// weights notices: it reads its nine numbers from the last to the first, of the filter that is now
-/// a channel.
+/// **The idea.** With stride 1, dx is a convolution of dy: filters and channels are exchanged, a
+/// filter is rotated by 180 degrees, and dy is padded by R - 1 - pad rows of zeros. So the forward
+/// pass's algorithm applies, and only the transform of the weights differs: it reads the nine
+/// elements of the filter, which is now a channel, from the last to the first.
 ///
 ///     forward    x  [C][H][W]   g [K][C][r][s]           pad        y  [K][P][Q]
 ///     here       dy [K][P][Q]   g [C][K][2 - r][2 - s]   2 - pad    dx [C][H][W]
 ///
-/// A padding of more than 2 turns negative. That is no case of its own: tiles then begin inside of
-/// dy, and what lies before them has met nothing but padding.
+/// A padding of more than 2 becomes negative. It needs no separate case: tiles then begin inside of
+/// dy, and the pixels before them only contribute to padding.
 ///
 /// **Expect.** The time of the forward pass with C and K exchanged: B4 (32x64x56x56, 64 filters)
-/// 115 us, B6 85, B7 90, B9 850, B10 1450, by the bytes and products that
-/// cuda_optimized/conv2d/winograd/4x4.cu counts. Only the weights are read better: neighbouring
-/// threads' filters lie 36 bytes apart instead of 36 C.
+/// 115 us, B6 85 us, B7 90 us, B9 850 us, B10 1450 us, by the bytes and products that
+/// cuda_optimized/conv2d/winograd/4x4.cu counts. Only the weights are read with fewer sectors: the
+/// filters of adjacent threads are 36 bytes apart instead of 36 C.
 /// @expect on --n 1 --c 64 --h 16 --w 16 --k 16 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.dy 16 * 22 * 22 / 16384 = 0.4727, windows of 6, 22 of 24 rows inside
 /// @expect loads_per_output.weights 9 * 64 * 16 / 16384 = 0.5625, each weight once
 /// @expect loads_per_output.workspace 1.125 + 2.25 = 3.375, U and V in fours; M
 /// @expect launches 4
-/// **Costs.** Rounding, workspace, and NaN in whole tiles, as the forward rung. Declines what is
-/// not 3 x 3 with stride and dilation 1, NHWC, and other types than float32.
+/// **Costs.** Rounding errors, workspace, and NaN in whole tiles, as the forward rung. Not
+/// supported: all but 3 x 3 with stride and dilation 1, NHWC, and other types than float32.
 /// **Try.** With stride 2, each residue class of pixels has a filter of its own, of 1 or 2 taps
 /// along each axis. What would F(m, 2) save there?
 #include "core/conv2d_gradients.hpp"

@@ -1,36 +1,37 @@
 /// @file nchw.cu
-/// @brief conv2d_wgrad with one input channel a group: a block a filter, sums in registers.
+/// @brief Depthwise register accumulators: one block computes one filter's gradient and accumulates
+/// it in registers.
 ///
 /// - Before: cuda_naive/conv2d_wgrad/gather.cu
 /// - After: nhwc.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all outputs of its channel, few enough for
-/// the registers of every thread. A block takes one filter. Its x and dy stream through shared
-/// memory, plane by plane, and each thread adds up its share of the pixels. The shares are added at
-/// the end, in an order that does not change: lanes by halving, then warps, then splits.
+/// the registers of every thread. A block computes one filter. Its x and dy stream through shared
+/// memory, plane by plane, and each thread accumulates its share of the pixels. At the end the
+/// shares are added in a fixed order: lanes by shuffles, then warps, then splits.
 ///
 ///     images  0..15   16..31      both under way from the start (cp.async)
 ///     time      |=======|=======|-- lanes -- warps --> dw[k][9], db[k]
 ///                each thread: 9 + 1 sums
 ///
-/// The sum of dy itself is db: one more addition for each dy. With few channels there are few
-/// filters, so each filter's images are split over several blocks, and a second kernel adds up
-/// their sums.
+/// The sum of dy itself is db: one more addition per dy. With few channels there are few filters,
+/// so each filter's images are split over several blocks, and a second kernel adds their partial
+/// sums.
 ///
-/// **Expect.** B12 (32x512x14x14, 3x3): 25.7 MB, read once; 512 blocks, 4 an SM, so that all of
-/// them run at once. One million warp instructions multiply and add. Finding the rows, of 14 pixels
-/// each, takes several times as many: more time than the 4.4 us of a copy.
+/// **Expect.** B12 (32x512x14x14, 3x3): 25.7 MB, read once; 512 blocks, 4 per SM, one wave. One
+/// million warp instructions multiply and add. Computing the addresses of rows, of 14 pixels each,
+/// takes several times as many: more time than the 4.4 us of a copy.
 /// @expect on --n 1 --c 8 --h 14 --w 14 --k 8 --r 3 --s 3 --pad 1 --groups 8
 /// @expect loads_per_output.x 8 * 49 / 80 = 4.9, each plane once, in vectors
 /// @expect loads_per_output.dy 8 * 49 / 80 = 4.9, for dw and db
 /// @expect bytes_per_lane.x.async 16
-/// **Costs.** Workspace for the sums of the splits. Other filters than 3 x 3 and 5 x 5, dilation
-/// and strides above 2 take one thread a tap: two shared loads a multiply-add. Declined: more than
-/// one input channel a group, more than 8 filters a channel, and rows so long that one row of dy
-/// and what it reads of x do not fit into shared memory.
-/// **Try.** Add the splits up with atomicAdd instead. How much time does it save, and what does
-/// `./ladder test` say about the bits?
+/// **Costs.** Workspace for the partial sums of the splits. Other filters than 3 x 3 and 5 x 5,
+/// dilation and strides above 2 use one thread per tap: two shared loads per multiply-add. Not
+/// supported: more than one input channel per group, more than 8 filters per channel, and rows so
+/// long that one row of dy and what it reads of x do not fit into shared memory.
+/// **Try.** Add the splits with atomicAdd instead. How much time does it save, and what does
+/// `./ladder test` report about the bits?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -170,7 +171,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, kTaps == 3 ? kBlocks : 2)
       int first = 0, count = kTaps * kTaps + 1;
       const float sum_of_lanes = add_lanes<16>(sums, lane, first, count);
       if (count > 0) of_warp[thread / 32][first] = sum_of_lanes;
-      __syncthreads();  // between the warps' sums and the reads below
+      __syncthreads();  // between the warps' accumulators and the reads below
       if (thread < plan.columns) {
         const int warps = static_cast<int>(blockDim.x) / 32;
         float sum = of_warp[0][thread];
@@ -181,7 +182,7 @@ __global__ void __launch_bounds__(kDepthwiseThreads, kTaps == 3 ? kBlocks : 2)
     } else {
       __shared__ float of_thread[kDepthwiseThreads];
       of_thread[thread] = sums[0];
-      __syncthreads();  // between the threads' sums and the reads below
+      __syncthreads();  // between the threads' accumulators and the reads below
       if (share == 0) {
         float sum = sums[0];
         for (int i = 1; i < shares; ++i) sum += of_thread[thread + i * tile_columns];

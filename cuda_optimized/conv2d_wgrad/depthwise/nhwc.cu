@@ -1,5 +1,5 @@
 /// @file nhwc.cu
-/// @brief conv2d_wgrad, depthwise, in NHWC: four channels a thread, all their sums in registers.
+/// @brief Depthwise NHWC: each thread keeps the accumulators of four channels in registers.
 ///
 /// - Before: nchw.cu
 /// - After: nhwc_tiled.cu
@@ -7,32 +7,32 @@
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
 /// **The idea.** A filter's gradient is R * S sums over all pixels of its channel, and one more for
-/// db. In NHWC four neighbouring channels are a vector: a thread keeps their 4 x 10 sums in
-/// registers, and walks over *segments*, 7 pixels of a row of dy and the 9 of each row of x that
-/// their windows read. Nothing is gathered, every load is 512 bytes a warp, and a segment of dy
-/// serves all of its taps.
+/// db. In NHWC four adjacent channels are a vector: a thread keeps their 4 x 10 accumulators in
+/// registers, and steps through *segments*, 7 pixels of a row of dy and the 9 of each row of x that
+/// their windows read. Nothing is gathered, every load is 512 bytes per warp, and a segment of dy
+/// is used for all of its taps.
 ///
 ///     dy  p      [ d d d d d d d ]          x  p-1   [ v v v v v v v v v ]   one row of x
 ///     sums       r = 0:  s = 0, 1, 2        x  p     [ . . . . . . . . . ]   at a time
 ///                r = 1:  s = 0, 1, 2        x  p+1   [ . . . . . . . . . ]
 ///
-/// Segments are dealt out to the blocks of a channel tile, and in a block to its rows of threads.
-/// The rows' sums meet in shared memory, the blocks' in the workspace, added up in a fixed order.
+/// A channel tile's segments are distributed over blocks and their rows of threads. The rows' sums
+/// are added in shared memory, the blocks' in the workspace, in a fixed order.
 ///
 /// **Expect.** B12 (32x512x14x14, 3x3): 896 segments for each of 4 tiles of channels; 34 vectors
-/// loaded for 63 x 4 products and 7 x 4 sums of db. 136 clocks of requests a segment are 2 us on
-/// 132 SMs; with the sums of 56 blocks a tile, 1.1 MB, added up by a second kernel: predicted on an
-/// H200 9 us; in 16 bits 8, since the sums stay floats.
+/// loaded for 63 x 4 products and 7 x 4 accumulators of db. 136 clocks of requests per segment are
+/// 2 us on 132 SMs; with the partial sums of 56 blocks per tile, 1.1 MB, added by a second kernel:
+/// predicted on an H200 9 us; in half precision 8 us, since the sums stay floats.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect bytes_per_lane.x.load 16
 /// @expect sectors_per_request.dy.load 16
 /// @expect loads_per_output.dy 14 * 14 * 32 / 1280 = 4.9, each vector once
 /// @expect launches 2
-/// **Costs.** Workspace for the sums of the blocks, and a second launch. 3 x 3 with stride 1 or 2
-/// and 5 x 5 with stride 1 are compiled in, for a multiple of 4 channels and a filter a channel;
-/// all else takes one thread a sum. Declined: NCHW, and more than one input channel a group.
-/// **Try.** A window that slides along the row needs 4 vectors an output where this rung loads 34
-/// for 7. What does it cost to keep 9 vectors of the window in registers, beside 10 of sums?
+/// **Costs.** Workspace for the blocks' partial sums, and a second launch. Compiled are 3 x 3 with
+/// stride 1 or 2 and 5 x 5 with stride 1, for a multiple of 4 channels, a filter per channel; else
+/// a thread per sum. Not supported: NCHW, several input channels per group.
+/// **Try.** A window that slides along the row needs 4 vectors per output where this rung loads 34
+/// for 7. How many registers do 9 vectors of the window take?
 #include <algorithm>
 
 #include "core/conv2d_gradients.hpp"

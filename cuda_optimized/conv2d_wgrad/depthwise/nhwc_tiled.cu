@@ -1,33 +1,36 @@
 /// @file nhwc_tiled.cu
-/// @brief conv2d_wgrad, depthwise, in NHWC: a tile of x and a patch of dy are on their way at once.
+/// @brief Depthwise NHWC tile: all pixels of x (to shared memory) and dy (to registers) are in
+/// flight at once.
 ///
 /// - Before: nhwc.cu
 /// - Tiles and patches: cuda_optimized/conv2d/shared/depthwise/nhwc_tiles.cuh
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** The rung before asks for a segment of dy and a row of x, uses them, and asks for
-/// the next: eight times it waits for memory. Here a block asks for all of its tile at once, and
-/// waits once. Of x, pixels serve up to nine products: they go to shared memory. Of dy, each is
-/// read by one lane alone, 7 x 7 pairs of channels, and they go straight to registers.
+/// **The idea.** In the previous rung, a thread loads a segment of dy and a row of x, uses them,
+/// and loads the next: it waits for memory eight times. Here a block starts the loads of its whole
+/// tile at once, and waits once. A pixel of x is used in up to nine products and is copied to
+/// shared memory. Each pixel of dy is read by one lane alone, 7 x 7 pairs of channels, and is
+/// loaded into registers.
 ///
 ///     x    16 x 16 pixels of 64 channels, in shared memory, with zeros around the image
 ///     dy   four warps, each with a patch of 7 x 7 in registers; a lane has two channels
 ///
-/// A row of x meets three rows of dy, and the lane has 2 x 10 sums. Four warps' sums meet in shared
-/// memory, where the tile was; the blocks' in the workspace. The second kernel begins beside the
-/// end of the first one.
+/// A row of x is multiplied by three rows of dy, and the lane has 2 x 10 accumulators. The sums of
+/// the four warps are added in shared memory, in the space of the tile; those of blocks in the
+/// workspace. The second kernel starts early by programmatic dependent launch.
 ///
-/// **Expect.** B12 (32x512x14x14, 3x3): 256 blocks, each with one image's tile, two an SM. 81 loads
-/// of x and 49 of dy for 882 products and 98 sums of db, which is the forward pass and no stores;
-/// parts of 0.65 MB in place of 1.3. Predicted on an H200: 5.5 us in 16 bits, 7 in floats.
+/// **Expect.** B12 (32x512x14x14, 3x3): 256 blocks, each with one image's tile, two per SM. 81
+/// loads of x and 49 of dy for 882 products and 98 sums of db, which is the forward pass without
+/// stores; parts of 0.65 MB instead of 1.3 MB. Predicted on an H200: 5.5 us in half precision, 7 us
+/// in floats.
 /// @expect on --n 1 --c 128 --h 14 --w 14 --k 128 --r 3 --s 3 --pad 1 --groups 128 --layout nhwc
 /// @expect lanes.x.load 0, copies alone
 /// @expect loads_per_output.x 14 * 14 * 32 / 1280 = 4.9, each vector once
 /// @expect loads_per_output.dy 14 * 14 * 64 / 1280 = 9.8, each pair once
 /// @expect launches 2
-/// **Costs.** Workspace for the sums of the blocks. Channels in pieces of 16 bytes; fewer than 64
-/// leave lanes idle. What is compiled in, and declined: as before.
-/// **Try.** Blocks of eight images could be a cluster, and add up their sums in shared memory. How
+/// **Costs.** Workspace for the blocks' partial sums. Channels in pieces of 16 bytes; fewer than 64
+/// leave lanes idle. What is compiled and what is not supported: as before.
+/// **Try.** Blocks of eight images could be a cluster, and add their sums in shared memory. How
 /// much smaller are the parts, and what does the second kernel still cost?
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 /// @file cluster_reduction.cu
-/// @brief conv2d_wgrad in half precision: the blocks of a cluster add up their accumulators in
-/// distributed shared memory before any are stored.
+/// @brief Cluster reduction: the blocks of a cluster add their accumulators in distributed shared
+/// memory before any are stored.
 ///
 /// - Before: halo_tile.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
@@ -46,9 +46,9 @@
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
-/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
-/// warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of a
-/// cluster exchange their sums. Source: TmaBoxes or GatheredBoxes. kImages: a band has several.
+/// Each block computes one part of a tile: the producer warp loads bands of x and dy from `source`;
+/// three warpgroups multiply, each for a row of taps, and three warps add up dy. Then the blocks of
+/// a cluster exchange their sums. Source: TmaBoxes or GatheredBoxes. kImages: a band has several.
 /// Grid: tiles * parts, in clusters; block kTapThreads; shared_bytes_of() the plan.
 template <class T, int kChannels, class Source, bool kImages>
 __global__ void __launch_bounds__(kTapThreads, 1)
@@ -91,10 +91,10 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     stage = 0;
     phase ^= 1;
   };
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == kTapAxis) {
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps
     const int warp = __shfl_sync(~0u, (thread - kTapConsumers) / 32 - 1, 0);
     if (warp >= 0) {
       if (!has_bias) return;
@@ -104,14 +104,14 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held before; at once in phase 0.
+      // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&barriers.empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &barriers.full[stage]);
     }
     return;
   }
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   zero_behind_boxes(bands, stages);
   constexpr int kColumns = kTapAxis * kChannels, kRowBytes = 2 * kChannels;
@@ -181,7 +181,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
                            work.pairs);
 }
 
-/// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the boxes, if the arrays are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) {
   return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
@@ -198,7 +198,7 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
+  std::int64_t floats = 0;  // whether arrays are aligned to 16 bytes is not known here
   for (const bool by_tma : {false, rows_for_tma(conv)}) {
     const ClusterPlan plan = cluster_plan(conv, by_tma);
     const TapParts parts = parts_of(conv, plan, BiasBlocks(conv, plan, by_tma));

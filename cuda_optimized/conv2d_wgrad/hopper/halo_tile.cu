@@ -1,6 +1,6 @@
 /// @file halo_tile.cu
-/// @brief conv2d_wgrad in half precision with halo-tile reuse: a block computes nine taps of a
-/// filter and loads each pixel once for all of them.
+/// @brief Halo-tile reuse: a block computes nine taps of a filter and loads each pixel once for all
+/// of them.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - After: cluster_reduction.cu
@@ -47,7 +47,7 @@ namespace {
 
 constexpr int kBiasColumns = 16;  ///< Of the product with ones; all are the same.
 
-/// What there is to compute, and where it goes.
+/// The problem, its tiles and parts, and the destination.
 struct TapWork {
   TapTiles tiles;
   Bands bands;
@@ -57,9 +57,9 @@ struct TapWork {
   bool pairs;      ///< two neighbouring channels of dw can be stored at once
 };
 
-/// One part of a tile a block: a warp, the producer, loads bands of x and dy from `source`; three
-/// warpgroups multiply, each for a row of taps. Source: TmaBoxes or GatheredBoxes.
-/// Grid: tiles * splits; block kTapThreads; stages of work.bands in shared memory.
+/// Each block computes one part of a tile: the producer warp loads bands of x and dy from `source`;
+/// three warpgroups multiply, each for a row of taps. Source: TmaBoxes or GatheredBoxes. Grid:
+/// tiles * splits; block kTapThreads; stages of work.bands in shared memory.
 template <class T, int kChannels, class Source>
 __global__ void __launch_bounds__(kTapThreads, 1)
     conv2d_wgrad_hopper_halo_tile(const __grid_constant__ Source source,
@@ -96,21 +96,21 @@ __global__ void __launch_bounds__(kTapThreads, 1)
     phase ^= 1;
   };
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == kTapAxis) {
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kTapConsumers + (Source::kWholeWarp ? 32 : 1)) return;
     const BoxOrigin origin(work.tiles, tile, work.pad, bands.dilation);
     for (int i = 0; i < count; ++i, bands.advance(band), next_stage()) {
-      // Until the consumers have read what the stage held before; at once in phase 0.
+      // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* const to = stages + stage * bands.bytes;
       source.load(origin, band, to, to + bands.x_bytes, &full[stage]);
     }
     return;
   }
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   const std::uint32_t two_ones = 0x10001u * rounded_to<T>(1.0f).bits;
   for (int i = thread; i < kOnesBytes / 4; i += kTapConsumers)
@@ -122,7 +122,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   for (float& sum : accumulators) sum = 0.0f;
 #pragma unroll
   for (float& sum : bias) sum = 0.0f;
-  // The warpgroups of all tiles of channels take alternate bands in adding up dy.
+  // For db, the warpgroups of all tiles of channels add up alternate bands of dy.
   const int shares = work.tiles.c * kTapAxis, share = tile.share * kTapAxis + consumer;
   int turn = begin % shares;
   const bool has_bias = tile.r == 0 && tile.s == 0;
@@ -182,7 +182,7 @@ __global__ void __launch_bounds__(kTapThreads, 1)
   if (k + 8 < work.tiles.group_k) to[k + 8] = bias[2];
 }
 
-/// Whether TMA can load the boxes, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the boxes, if the arrays are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) {
   return conv.N > 0 && conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0;
 }
@@ -199,7 +199,7 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  std::int64_t floats = 0;  // whether arrays begin at multiples of 16 bytes is not known here
+  std::int64_t floats = 0;  // whether arrays are aligned to 16 bytes is not known here
   for (const bool by_tma : {false, rows_for_tma(conv)})
     floats = std::max(floats, TapParts(conv, tap_plan(conv, by_tma)).floats());
   return static_cast<std::size_t>(floats) * sizeof(float);

@@ -1,6 +1,5 @@
 /// @file split_k_1x1.cu
-/// @brief conv2d_wgrad in half precision, for 1 x 1: split-K over all SMs, each pixel is loaded
-/// from DRAM once.
+/// @brief Split-K over all SMs for 1 x 1 filters: each pixel is loaded from DRAM once.
 ///
 /// - Before: implicit_gemm/warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
@@ -104,21 +103,21 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     phase ^= 1;
   };
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   if (consumer == consumers) {
     // The producer. It runs ahead of the consumers by as many stages as there are.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= 128 * consumers + (Source::kWholeWarp ? 32 : 1)) return;
     for (int step = share; step < steps; step += parts.shares, next_stage()) {
-      // Until the consumers have read what the stage held before; at once in phase 0.
+      // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&empty[stage], phase ^ 1);
       char* const dy = ring + stage * stage_bytes;
       source.load(tiles, tile, step, dy, dy + shape.down * kPieceBytes, &full[stage]);
     }
     return;
   }
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   // A warpgroup without pieces of its own multiplies the first ones; its accumulators are not
   // stored.
@@ -156,7 +155,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
     }
     if (++turn == shape.across) turn = 0;
     ptx::wgmma_commit_group();
-    // All but this step's products are done: the stage before may be overwritten.
+    // Waits for the wgmma of the previous step: its stage may be overwritten.
     ptx::wgmma_wait_group<1>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
     last_stage = stage;
@@ -182,7 +181,7 @@ __global__ void __launch_bounds__(kMostThreads, 1)
   if (k + 8 < tiles.group_k) to[k + 8] = bias[2];
 }
 
-/// Whether TMA can load the pieces, if the arrays begin at multiples of 16 bytes.
+/// Whether TMA can load the pieces, if the arrays are aligned to 16 bytes.
 bool rows_for_tma(const Conv2dProblem& conv) { return conv.N > 0 && half_rows_for_tma(conv); }
 
 Declined supports(const Conv2dProblem& conv) {

@@ -1,14 +1,15 @@
 /// @file cp_async.cu
-/// @brief `cp.async` pipeline: pixels are decoded once per block.
+/// @brief `cp.async` pipeline: elements are copied to a transposed tile, and pixels are decoded
+/// once per block.
 ///
 /// - Before: split_k.cu
 /// - After: mma.cu, mma_tf32.cu, winograd/3xtf32.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** `cp.async` copies 4 bytes from global to any place in shared memory, without a
-/// register in between and without waiting: each element goes straight to its place in the
-/// transposed tile. A copy of no bytes writes a zero. One tile is multiplied while two are on their
-/// way. What is left is to find the addresses:
+/// **The idea.** `cp.async` copies 4 bytes from global memory to any address in shared memory,
+/// asynchronously and without a register: each element is copied straight into the transposed tile.
+/// A copy of zero bytes writes a zero. One tile is multiplied while two are in flight. What is left
+/// is the computation of addresses:
 ///
 ///     pixels    16 threads decode the 16 pixels of a step, and leave them in shared memory.
 ///     taps      A pixel has a bit for each row and column of its window that is not in x; a tap
@@ -20,14 +21,15 @@
 /// cut into one piece for each block that an H200 holds (shared/split_k.cuh, EvenShares).
 ///
 /// **Expect.** Of some 1300 instructions for 1024 multiply-adds of a thread, 64 load operands, 16
-/// to 32 copy and 150 find addresses: at most 51 of 65 TFLOP/s. The model expects, in us: B3 313,
-/// B4 207, B5 103, B6 202, B8 178, B9 1470; B7 220 and B10 5300, whose 144 tiles are shared evenly.
+/// to 32 copy and 150 compute addresses: at most 51 of 65 TFLOP/s. The model expects, in us: B3
+/// 313, B4 207, B5 103, B6 202, B8 178, B9 1470; B7 220 and B10 5300, whose 144 tiles are shared
+/// evenly.
 /// @expect lanes.x.load 0, copies alone
 /// @expect loads_per_output.workspace 16, parts of 16 pixels each
 /// @expect bytes_per_lane.x.async 4, turned on the way
 /// **Costs.** Whole tiles: depthwise convolutions waste nearly all of one. GPUs before compute
-/// capability 8.0 wait for each copy. Declined: R + S over 31, and as by register_tile.cu.
-/// **Try.** Order the columns [c][r][s] again: more loads hit the L1 cache, as neighbouring taps
+/// capability 8.0 wait for each copy. Not supported: R + S over 31, and as in register_tile.cu.
+/// **Try.** Order the columns [c][r][s] again: more loads hit the L1 cache, as adjacent taps
 /// overlap, but each needs its own test. Which counts more?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/ptx.hpp"
@@ -41,8 +43,8 @@ namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 namespace {
 
 constexpr int kStep = 16;   ///< Pixels that a block multiplies between two barriers.
-constexpr int kStages = 3;  ///< Tiles in shared memory: one in use, the others on their way.
-constexpr int kPad = 4;     ///< Floats behind each row of a tile, see copy_tiles().
+constexpr int kStages = 3;  ///< Tiles in shared memory: one in use, the others in flight.
+constexpr int kPad = 4;     ///< Padding floats after each row of a tile, see copy_tiles().
 
 /// One pixel of a step, decoded once for all threads of the block.
 struct Pixel {
@@ -186,7 +188,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
     for (int step = 0; step < steps; ++step) {
       ptx::cp_async_wait_group<kStages - 2>();
       // Three separations: between this thread's copies and the other threads' reads of this step's
-      // tiles; between the reads of the step before and the copies below, into the same tiles;
+      // tiles; between the reads of the previous step and the copies below, into the same tiles;
       // between the writes of the pixels that are copied below, and their reads.
       __syncthreads();
       copy_tiles(step + kStages - 1);
@@ -234,7 +236,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 /// A kernel and its tile.
 struct Choice {
   TileShape shape;
-  double teraflops;  ///< What it reaches on an H200 where nothing but the products counts.
+  double teraflops;  ///< What it reaches on an H200 where only the products counts.
   std::size_t shared_bytes;
   void (*kernel)(SplitProduct, EvenShares, const float*, const float*, Sums);
 };

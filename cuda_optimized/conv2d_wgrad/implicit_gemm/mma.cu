@@ -1,22 +1,23 @@
 /// @file mma.cu
-/// @brief conv2d_wgrad in half precision on tensor cores: ldmatrix transposes both operands.
+/// @brief Half-precision `mma.sync`: `ldmatrix.trans` transposes both operands on the way to
+/// registers.
 ///
 /// - Before: cp_async.cu
 /// - After: warp_specialized.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** `mma.sync` takes 16 steps of the sum at a time, two in each register. Here the sum
-/// runs over pixels, and in NHWC the channels of a pixel lie side by side, in x and in dy. Both are
-/// staged as they are, by copies of 16 bytes whose zero-fill is the padding, and `ldmatrix.trans`
-/// transposes 8 x 8 numbers on their way into registers:
+/// **The idea.** `mma.sync` takes 16 steps of k at a time, two in each register. Here k runs over
+/// pixels, and in NHWC the channels of a pixel are contiguous, in x and in dy: both operands are
+/// MN-major. Both are staged in this order, by copies of 16 bytes whose zero-fill is the padding,
+/// and `ldmatrix.trans` transposes 8 x 8 elements while it loads them:
 ///
 ///     pixel 0  [ k0 k1 ... k7 ]                     lane 0: k0 of pixels 0 and 1
 ///     pixel 1  [ k0 k1 ... k7 ]  ldmatrix.trans ->  lane 1: k0 of pixels 2 and 3
 ///       ...                                         lane 4: k1 of pixels 0 and 1
 ///
 /// It reads 16 bytes of each of eight pixels at once. These pieces are permuted by exclusive or
-/// with the pixel's number, so that they lie in different banks. db is one more product: dy^T times
-/// a column of ones. As in the previous rung, blocks get even shares of all steps, and a second
+/// with the pixel's index, so that they are in different banks. db is one more mma: dy^T times a
+/// column of ones. As in the previous rung, blocks get even shares of all steps, and a second
 /// kernel adds the parts of each tile in a fixed order.
 ///
 /// **Expect.** For 64 pixels a block of 128 x 256 copies 48 KB and reads 128 KB of fragments: 1400
@@ -28,10 +29,10 @@
 /// @expect loads_per_output.x 46 * 46 * 64 / 8 / 36928 = 0.4584, of 48 taps an axis, 46 inside
 /// @expect excess.shared.load 0, of ldmatrix
 /// @expect launches 2
-/// **Costs.** 152 KB of shared memory a block. Channels or filters of a group that are no multiple
-/// of 8 are copied one by one, in tiles of 64 x 64. Declined: other types, NCHW, compute capability
-/// below 8.0, 2^31 steps.
-/// **Try.** Leave out the exclusive or. How many turns of the banks does a request take then?
+/// **Costs.** 152 KB of shared memory per block. Channels or filters of a group that are no
+/// multiple of 8 are copied one by one, in tiles of 64 x 64. Not supported: other types, NCHW,
+/// compute capability below 8.0, 2^31 steps.
+/// **Try.** Leave out the exclusive or. How many wavefronts does a request take then?
 #include "core/conv2d_gradients.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/cuda/ptx.hpp"
@@ -50,7 +51,7 @@ template <MmaShape S, class T>
 struct HalfFactors {
   std::uint32_t a[S.warp_m / 16][4], b[S.warp_n / 8][2];
 
-  /// The fragment of filters m to m + 15. `tile` has the filters of a pixel side by side.
+  /// The fragment of filters m to m + 15. `tile` has the filters of a pixel contiguous.
   __device__ static void load_rows(const T* tile, int m, int pixel, std::uint32_t (&rows)[4]) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     ptx::ldmatrix_x4_trans(
@@ -150,15 +151,16 @@ __global__ void __launch_bounds__(HalfBlock<Shape>::kThreads, Shape::kShape.bloc
             now.load_rows(stage_of(step), warp_m + bias_m + 16 * i, k, rows[i]);
           }
         }
-        // The next fragments are on their way while these are multiplied. After the last step they
-        // are not multiplied.
+        // The next fragments are in flight while these are multiplied. After the last step they are
+        // not multiplied.
         if (k + kMmaPixels < S.step) {
           then.load(stage_of(step), warp_m, warp_n, k + kMmaPixels);
         } else {
           wait_for_next();
           then.load(stage_of(step + 1), warp_m, warp_n, 0);
         }
-        // Behind the last step, zeros: without a branch, the compiler mixes copies and products.
+        // After the last step, zeros are copied: without a branch, the compiler interleaves copies
+        // and mma.
         if (k == 0) copy(step + kStages - 1);
 #pragma unroll
         for (int i = 0; i < S.warp_m / 16; ++i) {
@@ -204,7 +206,7 @@ Declined supports(const Conv2dProblem& conv) {
 }
 
 std::size_t workspace_bytes(const Conv2dProblem& conv) {
-  // Arrays that do not begin at multiples of 16 bytes are computed in small tiles.
+  // Arrays that are not aligned to 16 bytes are computed in small tiles.
   return with_half_tile(conv, [&]<class Shape>(Shape) {
     return static_cast<std::size_t>(
                std::max(mma_part_floats<Shape>(conv), mma_part_floats<SmallHalves>(conv))) *

@@ -1,34 +1,35 @@
 /// @file mma_tf32.cu
-/// @brief conv2d_wgrad in NHWC on the tensor cores: implicit GEMM whose sums are shared evenly.
+/// @brief TF32 tensor cores (`mma.sync`) in NHWC: implicit GEMM whose steps are shared evenly by
+/// the blocks.
 ///
 /// - Before: cp_async.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** dw = dy^T * windows, summed over all pixels of all images. In NHWC both factors
-/// lie across the sum: a pixel's channels lie side by side. Both tiles are staged as they are:
+/// **The idea.** dw = dy^T * windows, summed over all pixels of all images. In NHWC both operands
+/// are MN-major: a pixel's channels are contiguous. Both tiles are staged in this order:
 ///
 ///                 K/G                          R*S*C/G
 ///     pixel [ dy[pixel][k] ]^T   x   pixel [ x[p + r][q + s][c] ]   =   dw [K/G][R*S*C/G]
 ///
-/// ldmatrix cannot turn floats. But which row of dw is row i of a fragment is free: lane l may as
-/// well hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and g, g + 8 of
-/// the next. Then its values of a pixel lie side by side, and come in loads of 16 bytes:
+/// ldmatrix cannot transpose floats. But the assignment of rows of dw to rows of a fragment is
+/// free: lane l may hold dw's rows 4 g ... 4 g + 3 (g = l / 4) as rows g, g + 8 of one fragment and
+/// g, g + 8 of the next. Then its elements of a pixel are contiguous, and are loaded as 16 bytes:
 ///
 ///     pixel l % 4:  [ lane 0 | lane 4 | lane 8 | ...            ]   4 floats each, 32 rows of dw
 ///
-/// The steps of all tiles of dw are one long row, cut into about as many even shares as the GPU
-/// holds blocks, whether or not a tile ends there: no wave of blocks is cut short. A second kernel
-/// adds the parts of each tile in order: the same bits in every run on the same GPU.
+/// The steps of all tiles of dw, one tile after the other, are cut into about as many even shares
+/// as there are resident blocks, regardless of the ends of tiles: there is no partial wave. A
+/// second kernel adds the parts of each tile in order: the same bits in every run on the same GPU.
 ///
-/// **Expect.** A warp has 32 products, 8 loads and 32 roundings for 8 pixels. A product takes a
-/// quarter of an SM 6 cycles, so 322 TFLOP/s at most: B4 23 us, B9 184, B10 735; but B10's 7.4 GB
-/// from L2 take 1200 at 6 TB/s, and B5's 128 MB 31. B6, B7, B8 add 6 to 10 us for their parts.
+/// **Expect.** A warp has 32 mma, 8 loads and 32 roundings for 8 pixels. An mma takes a quarter of
+/// an SM 6 cycles, so 322 TFLOP/s at most: B4 23 us, B9 184 us, B10 735 us; but B10's 7.4 GB from
+/// L2 take 1200 us at 6 TB/s, and B5's 128 MB 31 us. B6, B7, B8 add 6 to 10 us for their parts.
 /// @expect on --n 1 --c 32 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1 --layout nhwc --dtype tf32
 /// @expect bytes_per_lane.dy.async 16
 /// @expect loads_per_output.dy 2 * 64 * 256 / 4 / 18496 = 0.443, two tiles, in vectors
 /// @expect launches 2
-/// **Costs.** 107 KB of shared memory a block. C/G or K/G not a multiple of 4: copies of 4 bytes.
-/// Declined: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
+/// **Costs.** 107 KB of shared memory per block. C/G or K/G not a multiple of 4: copies of 4 bytes.
+/// Not supported: fp32 problems, NCHW, compute capability below 8.0, R + S over 31, 2^31 steps.
 /// **Try.** Round with ptx::to_tf32(), and look for FSETP in the machine code. What becomes of the
 /// stall reason `wait`?
 #include "core/conv2d_gradients.hpp"
@@ -79,8 +80,8 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
     const DwTile tile = tile_at<S>(product, tile_number);
     const int begin = first_step * kMmaStep, end = min(begin + steps * kMmaStep, product.pixels);
 
-    // What this thread copies in each step. An address as a number: behind the last pixel or filter
-    // it lies outside of dy, and is not used.
+    // What this thread copies in each step. An address as an integer: beyond the last pixel or
+    // filter it lies outside of dy, and is not used.
     const std::int64_t a_first = (std::int64_t{begin} + a_row) * conv.K +
                                  std::int64_t{tile.group} * product.filters + tile.m + a_m;
     std::uintptr_t a_from = reinterpret_cast<std::uintptr_t>(dy) + sizeof(float) * a_first;
@@ -155,9 +156,9 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
 #pragma unroll 1
     for (int step = 0; step < steps; ++step) {
       ptx::cp_async_wait_group<kMmaStages - 2>();
-      // Makes everybody's copies of this step visible to all; separates the loads of the step
-      // before from the copies that now overwrite its tiles, and pixels that were found in the
-      // step before from their use.
+      // Makes everybody's copies of this step visible to all; separates the loads of the previous
+      // step from the copies that now overwrite its tiles, and pixels that were found in the
+      // previous step from their use.
       __syncthreads();
       const float* const a_tile = tiles + now + warp_m;
       const float* const b_tile = tiles + now + (S.floats_a() + warp_n);
@@ -173,8 +174,8 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
         factors[quarter % 2].multiply(sums);
       }
       ptx::cp_async_commit_group();
-      // The copies of the step before were the last to use the pixels that these replace; those of
-      // the next step are the first to use these.
+      // The copies of the previous step were the last to use the pixels that these replace; those
+      // of the next step are the first to use these.
       if (step % kAhead == kAhead - kMmaStages) decode(step / kAhead + 1);
       if (tile.n == 0) {
         constexpr int kRows = kMmaStep / S.bias_shares();
@@ -205,7 +206,7 @@ __global__ void __launch_bounds__(kMmaThreads, Shape::kShape.blocks)
   }
 }
 
-/// Whether channels and filters are copied in fours, if x and dy begin at multiples of 16 bytes.
+/// Whether channels and filters are copied in fours, if x and dy are aligned to 16 bytes.
 bool channels_in_fours(const Conv2dProblem& conv) {
   return conv.K / conv.groups % 4 == 0 && conv.C / conv.groups % 4 == 0;
 }

@@ -5,33 +5,33 @@
 /// - After: split_k.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** The product of im2col_gemm.cu, but no column is stored. All images together are
-/// one long sum: pixel l is output (p, q) of image n, and a column is tap (r, s) of channel c. They
-/// meet in x[n, c, p * stride - pad + r * dilation, ...], which is found when a tile is filled:
+/// **The idea.** The GEMM of im2col_gemm.cu without stored columns. All images together are one K
+/// dimension: pixel l is output (p, q) of image n, and a column is tap (r, s) of channel c. Their
+/// element is x[n, c, p * stride - pad + r * dilation, ...], gathered when a tile is filled:
 ///
 ///                  N*P*Q                       C/G*R*S             C/G*R*S
 ///          [ dy, along l -> ]            [ x, along l | ]        [        ]
 ///     K/G  [                ]  x  N*P*Q  [            v ]  = K/G [   dw   ]
 ///
-/// Both operands lie *along the sum* in memory: neighbouring pixels are neighbours, but the rows,
-/// filters of dy and columns of x, are far apart. A thread multiplies 8 filters by 8 columns of one
-/// pixel and needs those side by side. So tiles are turned on their way into shared memory: a warp
-/// loads 8 pixels of 4 rows, and stores [pixel][row]. Where an element lies is found in pieces: a
-/// column's channel and tap once for the block, a pixel's n, p, q once a step for all columns that
-/// the thread loads. db comes for free: the blocks of the first columns add up their tiles of dy.
+/// Both operands are *K-major*: adjacent pixels are adjacent in memory, but the rows, filters of dy
+/// and columns of x, are far apart. A thread multiplies 8 filters by 8 columns of one pixel and
+/// reads those as vectors. So tiles are transposed while they are stored to shared memory: a warp
+/// loads 8 pixels of 4 rows, and stores [pixel][row]. A column's channel and tap are decoded once
+/// per block, a pixel's n, p, q once per step for all columns that the thread loads. The blocks of
+/// the first columns also add up their tiles of dy, which is db.
 ///
-/// **Expect.** For each 64 multiply-adds 4 loads of float4, as in a matrix product; for each
-/// element some ten instructions to find it, a fifth of all. And few blocks: B10's dw has 144 tiles
-/// for 132 SMs, B4's nine of 64 x 64, B3's three. So B10 takes some 10 ms, B4 longer than with
-/// im2col_gemm.
+/// **Expect.** For each 64 multiply-adds 4 float4 loads, as in a GEMM, and for each element about
+/// ten instructions that compute its address, a fifth of all. And few blocks: B10's dw has 144
+/// tiles for 132 SMs, B4's nine of 64 x 64, B3's three. So B10 takes some 10 ms, B4 longer than
+/// with im2col_gemm.
 /// @expect loads_per_output.x 16 * 46 * 46 / 9280 = 3.648, once for 64 filters
 /// @expect loads_per_output.dy 3 * 64 * 256 / 9280 = 5.297, once for 48 taps
 /// @expect blocks 3, few tiles
 /// @expect launches 1, db comes with dw
-/// **Costs.** Whole tiles are computed. Declined: other layouts than NCHW, other types than
+/// **Costs.** Whole tiles are computed. Not supported: other layouts than NCHW, other types than
 /// float32, 2^31 pixels, columns or inputs of a group.
-/// **Try.** Store the tiles as they lie, [row][pixel] with a pitch of 12. How many loads of shared
-/// memory does a step take now?
+/// **Try.** Store the tiles untransposed, [row][pixel], with a pitch of 12. How many shared loads
+/// does a step need?
 #include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/conv2d_wgrad/shared/reduce_parts.cuh"
@@ -43,7 +43,8 @@ namespace {
 
 constexpr int kStep = 8;    ///< Pixels that a block multiplies between two barriers.
 constexpr int kStages = 2;  ///< Tiles in shared memory: one in use, the other being filled.
-constexpr int kPad = 4;  ///< Floats behind each row of a tile: 4 more than a multiple of 32 banks.
+constexpr int kPad = 4;  ///< Padding after each row of a tile: 4 floats more than a multiple of 32
+                         ///< banks.
 
 /// One pixel of a step.
 struct Pixel {
@@ -129,7 +130,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 #pragma unroll
     for (int i = 0; i < kTileN; i += kRows) {
       const Column column = shared.columns[row0 + i];
-      // Negative coordinates turn into huge ones, so that one comparison checks both ends.
+      // Negative coordinates become huge ones, so that one comparison checks both ends.
       const bool inside = at.inside_part &&
                           static_cast<unsigned>(at.h + column.h) < static_cast<unsigned>(conv.H) &&
                           static_cast<unsigned>(at.w + column.w) < static_cast<unsigned>(conv.W);
@@ -191,7 +192,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 /// A kernel and its tile.
 struct Choice {
   TileShape shape;
-  double teraflops;  ///< What it reaches on an H200 where nothing but the products counts.
+  double teraflops;  ///< What it reaches on an H200 where only the products counts.
   void (*kernel)(SplitProduct, const float*, const float*, Sums);
 };
 

@@ -1,34 +1,35 @@
 /// @file split_k.cu
-/// @brief Split-K: the long sums are split over blocks and added in a fixed order.
+/// @brief Split-K: the K dimension is split over blocks, and the parts are added in a fixed order.
 ///
 /// - Before: register_tile.cu
 /// - After: cp_async.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/im2col_gemm.cpp
 ///
-/// **The idea.** A weight gradient has few sums, and long ones: dw of problem B4 is 64 x 576, nine
-/// tiles, of 100352 terms each. Nine blocks leave 123 of 132 SMs idle. So each sum is cut into
-/// parts: block (tile, part) adds up its share of the pixels and leaves the result in the
-/// workspace, and a second kernel adds up the parts.
+/// **The idea.** A weight gradient has few outputs and a large K: dw of problem B4 is 64 x 576,
+/// nine tiles, with K = 100352. Nine blocks leave 123 of 132 SMs idle. So K is cut into parts:
+/// block (tile, part) adds up its share of the pixels and stores the result in the workspace, and a
+/// second kernel adds the parts.
 ///
 ///     pixels   0 ....... 1144 .... 2288 ....      100352
 ///     tile 0   [ part 0 ][ part 1 ][ part 2 ] ... [ part 87 ]     dw = part 0 + part 1 + ...
 ///     tile 1   [        ][        ][        ]                          always in the same order
 ///
-/// No atomics, and a fixed order: the same input gives the same bits. How many parts? Few leave SMs
-/// idle, also in the last wave of blocks; many cost their traffic, and every block begins and ends
-/// once. shared/split_k.cuh estimates the time of each number and takes the best. It always assumes
-/// an H200: with the numbers of the GPU at hand, the bits of dw would differ from GPU to GPU.
+/// No atomics, and a fixed order: the same input gives the same bits. Few parts leave SMs idle,
+/// also in the last wave; many parts cost their traffic, and every block has a prologue and an
+/// epilogue. shared/split_k.cuh estimates the time of each number of parts and takes the best. It
+/// always assumes an H200: with the parameters of the present GPU, the bits of dw would differ from
+/// GPU to GPU.
 ///
-/// **Expect.** B4 has nine tiles, six blocks an SM and 88 parts: 792 blocks, all at once. The
-/// products take 230 us at 32 TFLOP/s. The parts are 13 MB, written and read once in L2: 7 us; with
-/// the launch and the first loads the model expects 250 us. B3: three tiles, 263 parts, 330 us.
+/// **Expect.** B4 has nine tiles, six blocks per SM and 88 parts: 792 blocks, one wave. The GEMM
+/// takes 230 us at 32 TFLOP/s. The parts are 13 MB, written and read once in L2: 7 us; with the
+/// launch and the first loads the model expects 250 us. B3: three tiles, 263 parts, 330 us.
 /// @expect lanes_per_output.workspace.store 32, parts of 8 pixels each
 /// @expect loads_per_output.workspace 32, each once
 /// @expect blocks 3 * 32 + 290 = 386, the tiles' parts; then sums
 /// @expect launches 2
-/// **Costs.** Workspace for the parts, and a second launch. Declined as by register_tile.cu.
-/// **Try.** Let the parts meet in dw by atomicAdd, without a second kernel. Is it faster? Run
-/// `./ladder compare conv2d_wgrad --data real` twice and look at the bits.
+/// **Costs.** Workspace for the parts, and a second launch. Not supported: as in register_tile.cu.
+/// **Try.** Let the parts be added to dw by atomicAdd, without a second kernel. Is it faster? Run
+/// `./ladder compare conv2d_wgrad --data real` twice and compare the bits.
 #include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -41,7 +42,8 @@ namespace {
 
 constexpr int kStep = 8;    ///< Pixels that a block multiplies between two barriers.
 constexpr int kStages = 2;  ///< Tiles in shared memory: one in use, the other being filled.
-constexpr int kPad = 4;  ///< Floats behind each row of a tile: 4 more than a multiple of 32 banks.
+constexpr int kPad = 4;  ///< Padding after each row of a tile: 4 floats more than a multiple of 32
+                         ///< banks.
 
 /// One pixel of a step.
 struct Pixel {
@@ -127,7 +129,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 #pragma unroll
     for (int i = 0; i < kTileN; i += kRows) {
       const Column column = shared.columns[row0 + i];
-      // Negative coordinates turn into huge ones, so that one comparison checks both ends.
+      // Negative coordinates become huge ones, so that one comparison checks both ends.
       const bool inside = at.inside_part &&
                           static_cast<unsigned>(at.h + column.h) < static_cast<unsigned>(conv.H) &&
                           static_cast<unsigned>(at.w + column.w) < static_cast<unsigned>(conv.W);
@@ -190,7 +192,7 @@ __global__ void __launch_bounds__(Tile::kShape.threads(), Tile::kShape.resident)
 /// A kernel and its tile.
 struct Choice {
   TileShape shape;
-  double teraflops;  ///< What it reaches on an H200 where nothing but the products counts.
+  double teraflops;  ///< What it reaches on an H200 where only the products counts.
   void (*kernel)(SplitProduct, const float*, const float*, Sums);
 };
 

@@ -1,25 +1,25 @@
 /// @file warp_specialized.cu
-/// @brief conv2d_wgrad in half precision by wgmma: both operands are read transposed.
+/// @brief Warp-specialized `wgmma` in half precision: both operands are MN-major, and the tensor
+/// cores transpose them.
 ///
 /// - Before: mma.cu
 /// - After: hopper/halo_tile.cu, hopper/split_k_1x1.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/direct.cpp
 ///
-/// **The idea.** The sums run over pixels, and in NHWC neither operand lies along them: x has the
-/// channels of a pixel side by side, dy its filters. Earlier rungs transpose tiles on their way
-/// into shared memory, 4 bytes at a time. In half precision `wgmma` has a transpose bit for each
-/// operand: boxes of 64 pixels go to shared memory as they lie, and the tensor cores read them
-/// across their rows:
+/// **The idea.** The sums run over pixels, and in NHWC both operands are MN-major: x has the
+/// channels of a pixel contiguous, dy its filters. Earlier rungs transpose tiles while they store
+/// them, 4 bytes at a time. In half precision `wgmma` has a transpose bit per operand: boxes of 64
+/// pixels are copied unchanged, and the tensor cores read them transposed:
 ///
 ///     x   64 pixels of a tap      c0 c1 ... c63      rows of the GEMM: channels of a tap
 ///         (im2col, as forward)    c0 c1 ... c63         dw^T [r s c][k]  =  x^T dy
 ///     dy  the same 64 pixels      k0 k1 ... k63      columns: filters
 ///
 /// A tile of rows is two *pieces*, 64 channels of one tap each, one for each consumer warpgroup.
-/// There are few tiles and long sums, so the sums are split (split-K): a model of waves and bytes
-/// chooses the number of parts, which a second kernel adds up in order.
+/// There are few tiles and many pixels, so K is split (split-K): a model of waves and bytes chooses
+/// the number of parts, which a second kernel adds in order.
 ///
-/// **Expect.** Steps as the forward pass's: with 256 filters a tile (B6, B7, B10) 48 KB for 1024
+/// **Expect.** Steps as in the forward pass: with 256 filters per tile (B6, B7, B10) 48 KB for 1024
 /// cycles of the tensor cores, 500 to 600 TFLOP/s less what the parts cost: B10 430 us. With 64
 /// filters (B4, B9) shared memory limits to 58 % of the peak: B4 25 us, B9 140 us. db reads dy once
 /// more, 2 to 30 us.
@@ -28,8 +28,8 @@
 /// @expect bytes_per_lane.shared.async 64 * 64 * 2 = 8192, a box
 /// @expect lanes_per_request.dw.store 32, floats
 /// **Costs.** A workspace for the parts. Channels and filters of a group in multiples of 8,
-/// otherwise the producer warp gathers: correct, and slow. Not supported: other types, nchw,
-/// filters of over 1024 taps, GPUs other than sm_90a.
+/// otherwise the producer warp gathers, slowly. Not supported: other types, nchw, over 1024 taps,
+/// GPUs other than sm_90a.
 /// **Try.** For 64 filters, let channels be the columns, four pieces at a time, and filters the
 /// rows. What share of the last tile is empty for B4?
 #include "core/conv2d_gradients.hpp"
@@ -76,9 +76,9 @@ struct WeightSums {
   }
 };
 
-/// Sums over pixels: one warp, the producer, loads the steps' pieces of x and dy from `source`;
-/// the others, two warpgroups of consumers, multiply a piece each and store the sums in `result`.
-/// Source: Im2colPieces or GatheredPieces. Grid: <= places.count; block gemm::kWgmmaThreads.
+/// Sums over pixels: one warp, the producer, loads the steps' pieces of x and dy from `source`; the
+/// others, two consumer warpgroups, multiply a piece each and store the sums in `result`. Source:
+/// Im2colPieces or GatheredPieces. Grid: <= places.count; block gemm::kWgmmaThreads.
 template <class Shape, class T, class Source>
 __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
     conv2d_wgrad_implicit_gemm_warp_specialized(const __grid_constant__ Source source,
@@ -110,7 +110,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
       if (!gemm::item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held before; at once in phase 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], phase ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         // for each pixel i of the 64 of the step:
@@ -151,7 +151,7 @@ __global__ void __launch_bounds__(gemm::kWgmmaThreads, Shape::kBlocks)
                                                     b_at + k * kHalfColumns / 8);
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the wgmma of the previous step: its stage may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
@@ -172,8 +172,7 @@ std::size_t workspace_bytes(const Conv2dProblem& conv) {
   return static_cast<std::size_t>(half_part_floats(conv) + sum_pixels_floats(conv)) * sizeof(float);
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source>
 void launch_product(const Source& source, const WgmmaWork& work, const WeightSums<Shape>& result) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;

@@ -1,6 +1,6 @@
 /// @file depthwise_parts.cuh
-/// @brief How a filter's images are cut into parts that fit shared memory, several of them under
-/// way, and how a block copies one.
+/// @brief How a filter's images are cut into parts that fit shared memory, several of them in
+/// flight, and how a block copies one.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using conv2d::flat_room;
 using conv2d::kSegment;
 
 inline constexpr int kDepthwiseThreads = 224;  ///< Of a block, at most: 16 images of 14 rows.
-inline constexpr int kDepthwiseStages = 2;     ///< Parts of the images under way.
+inline constexpr int kDepthwiseStages = 2;     ///< Parts of the images in flight.
 inline constexpr int kMaxSegments = 16;        ///< Threads along a row; longer rows go round.
 inline constexpr std::int64_t kBlockBytes = 51 * 1024;  ///< Of shared memory: 4 blocks of an SM.
 inline constexpr std::int64_t kEnoughBlocks = 528;      ///< With fewer filters, images are split.
@@ -39,8 +39,8 @@ struct DepthwisePlan {
   int segments;    ///< Threads along a row; the block is [images][rows][segments] threads.
   FastDivision by_segments, by_rows;     ///< For a thread's place.
   FastDivision by_bands, by_multiplier;  ///< For a part's and a filter's.
-  int x_vectors = 0,   ///< Vectors of a plane of x, if whole planes are copied and all begin at
-                       ///< multiples of 16 bytes; 0 if not.
+  int x_vectors = 0,   ///< Vectors of a plane of x, if whole planes are copied and all are aligned
+                       ///< to 16 bytes; 0 if not.
       dy_vectors = 0;  ///< The same of dy.
   FastDivision by_x_vectors = {}, by_dy_vectors = {};  ///< For a vector's plane.
 
@@ -62,7 +62,7 @@ inline std::optional<DepthwisePlan> plan_with(const Conv2dProblem& conv, int ima
                  : std::min<std::int64_t>(conv.H, (rows - 1) * std::int64_t{conv.stride.h} +
                                                       window_extent(conv.R, conv.dilation.h));
   const auto floats = [](std::int64_t a, std::int64_t b) {
-    // Both factors end at the size of shared memory before they are multiplied: no overflow.
+    // Both values are clamped to the size of shared memory before the multiplication: no overflow.
     constexpr std::int64_t kTooLarge = kMaxSharedBytes;
     return static_cast<int>(
         flat_room(std::min(std::min(a, kTooLarge) * std::min(b, kTooLarge), kTooLarge)));

@@ -1,6 +1,6 @@
 /// @file depthwise_reduction.cuh
-/// @brief How a filter's sums come together, always in one order: over the lanes of a warp, and
-/// over the blocks that share a filter.
+/// @brief The reduction of a filter's sums in a fixed order: over the lanes of a warp, and over the
+/// blocks that share a filter.
 #pragma once
 
 #include "core/cuda/grid_stride.hpp"
@@ -33,7 +33,7 @@ __device__ float add_lanes(const float (&sums)[kCount], int lane, int& first, in
   }
 }
 
-/// Writes a filter's sum where it belongs: to dw and db, or to the sums of a split.
+/// Writes a filter's sum where it belongs: to dw and db, or to the accumulators of a split.
 __device__ inline void write_sum(const DepthwisePlan& plan, std::int64_t filters, int split,
                                  std::int64_t k, int column, float sum, float* dw, float* db,
                                  float* parts) {

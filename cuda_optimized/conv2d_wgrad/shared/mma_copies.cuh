@@ -1,6 +1,6 @@
 /// @file mma_copies.cuh
 /// @brief What a block of the weight gradient on tensor cores copies: where a pixel's window lies,
-/// and which pieces of a tile a thread takes.
+/// and which pieces of a tile a thread copies.
 #pragma once
 
 #include "cuda_optimized/conv2d_wgrad/shared/mma_product.cuh"

@@ -25,7 +25,7 @@ __device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
   }
 }
 
-/// Whether both arrays begin at multiples of 16 bytes.
+/// Whether both arrays are aligned to 16 bytes.
 inline bool begin_at_16_bytes(const void* a, const void* b) {
   return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
 }
@@ -63,7 +63,7 @@ __device__ HalfPixel half_pixel_at(const MmaProduct& product, const T* x, int pi
 
 /// A column of the windows: one channel of one tap, relative to the window's first tap.
 struct WindowColumn {
-  unsigned h, w;  ///< In pixels; behind the last column, outside of x for every pixel.
+  unsigned h, w;  ///< In pixels; beyond the last column, outside of x for every pixel.
   int from;       ///< In numbers.
 
   /// Whether that tap of the pixel's window lies in x. As unsigned numbers, coordinates before 0
@@ -122,7 +122,7 @@ __device__ void store_pieces(T* to, const T (&numbers)[Copies::kCount][kPiece]) 
 }
 
 /// The tile of dy: [pixels][filters].
-/// @tparam kAligned all pieces are whole, and begin at multiples of 16 bytes: they are copied
+/// @tparam kAligned all pieces are whole, and are aligned to 16 bytes: they are copied
 /// asynchronously. Otherwise number by number, through registers.
 template <class Copies, class T, bool kAligned>
 struct GradientCopies {
@@ -142,7 +142,7 @@ struct GradientCopies {
     pixels_left = end - begin - Copies::row();
     filters_left = product.filters - tile.m - Copies::column();
   }
-  /// Copies the next kPixels pixels to `tile`, with zeros behind the last pixel and filter.
+  /// Copies the next kPixels pixels to `tile`, with zeros beyond the last pixel and filter.
   template <int kPixels, int kLength>
   __device__ void copy(T* tile) {
     T* const to = tile + swizzled_place<kLength>(Copies::row(), Copies::column());
@@ -220,7 +220,7 @@ inline constexpr int kMmaPixels = 16;  ///< Pixels that one mma.sync multiplies.
 struct LargeHalves {
   static constexpr MmaShape kShape{
       .M = 128, .N = 256, .warp_m = 64, .warp_n = 64, .blocks = 1, .step = 64};  ///< see there
-  static constexpr int kStages = 3;  ///< Steps in shared memory: one in use, others on their way.
+  static constexpr int kStages = 3;  ///< Steps in shared memory: one in use, others in flight.
 };
 /// For at most 64 filters.
 struct WideHalves {
@@ -239,7 +239,7 @@ struct SmallHalves {
 template <class Shape>
 struct HalfBlock {
   static constexpr MmaShape S = Shape::kShape;                    ///< see there
-  static constexpr int kWarpsN = S.N / S.warp_n;                  ///< Warps side by side.
+  static constexpr int kWarpsN = S.N / S.warp_n;                  ///< Warps along n.
   static constexpr int kThreads = S.M / S.warp_m * kWarpsN * 32;  ///< Of the block.
   static constexpr int kAhead = kThreads / S.step;                ///< Steps decoded at once.
   static constexpr int kNumbersA = S.M * S.step;                  ///< Of a stage's tile of dy.
@@ -253,7 +253,7 @@ struct HalfBlock {
   using CopiesB = HalfCopies<kThreads, S.step, S.N>;  ///< Of the windows.
 };
 
-/// Whether all pieces of 16 bytes are whole, if x and dy begin at multiples of 16 bytes.
+/// Whether all pieces of 16 bytes are whole, if x and dy are aligned to 16 bytes.
 inline bool channels_in_eights(const Conv2dProblem& conv) {
   return conv.K / conv.groups % kPiece == 0 && conv.C / conv.groups % kPiece == 0;
 }

@@ -1,6 +1,7 @@
 /// @file mma_operands.cuh
-/// @brief What a lane holds of the weight gradient's factors and sums: runs of neighbouring filters
-/// and columns, as 16-byte loads and stores bring them; implicit_gemm/mma_tf32.cu explains it.
+/// @brief What a lane holds of the weight gradient's operands and accumulators: runs of
+/// neighbouring filters and columns, in the order of 16-byte loads and stores;
+/// implicit_gemm/mma_tf32.cu explains it.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -46,12 +47,12 @@ __device__ inline void load_run(const float* row, int slot, float (&values)[kCou
   }
 }
 
-/// The slots of the columns: lanes that hold neighbouring sums of a row, those of columns 2 place
-/// and 2 place + 1 of a fragment, get slots place and place + 4. Then each of a lane's two stores
-/// writes whole sectors, together with its neighbours'.
+/// The slots of the columns: lanes that hold neighbouring accumulators of a row, those of columns 2
+/// place and 2 place + 1 of a fragment, get slots place and place + 4. Then each of a lane's two
+/// stores writes whole sectors, together with its neighbours'.
 __device__ inline int column_slot(int column) { return column % 2 * 4 + column / 2; }
 
-/// A lane's factors for 8 pixels: pixels lane % 4 and 4 more than that.
+/// A lane's operands for 8 pixels: pixels lane % 4 and 4 more than that.
 template <MmaShape S>
 struct Factors {
   float a[2][S.warp_m / 8],  ///< Of the two pixels: dy of the lane's filters
@@ -89,7 +90,7 @@ struct Factors {
   }
 };
 
-/// Stores a warp's sums to its tile's part, [S.M][S.N].
+/// Stores a warp's accumulators to its tile's part, [S.M][S.N].
 template <MmaShape S>
 __device__ inline void store_sums(const float (&sums)[S.warp_m / 16][S.warp_n / 8][4], int warp_m,
                                   int warp_n, float* part) {

@@ -1,7 +1,7 @@
 /// @file mma_product.cuh
 /// @brief The GEMM of the weight gradient on tensor cores: its tiles, the even shares of their
 /// steps that blocks compute (implicit_gemm/mma_tf32.cu explains them), and the second kernel,
-/// which adds the parts of each tile in one order.
+/// which adds the parts of each tile in a fixed order.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
-inline constexpr int kMmaStep = 32;   ///< Pixels that a block multiplies between two barriers.
-inline constexpr int kMmaStages = 3;  ///< Steps in shared memory: one in use, others on their way.
+inline constexpr int kMmaStep = 32;      ///< Pixels that a block multiplies between two barriers.
+inline constexpr int kMmaStages = 3;     ///< Steps in shared memory: one in use, others in flight.
 inline constexpr int kMmaThreads = 128;  ///< Of a block: four warps.
 
 /// The sizes of a kernel: a block's tile of dw and a warp's, filters x taps and channels.

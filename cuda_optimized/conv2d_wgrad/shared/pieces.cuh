@@ -37,7 +37,7 @@ struct Pieces {
   explicit Pieces(const Conv2dProblem& conv)
       : S(conv.S), per_tap(ceil_div(conv.C / conv.groups, kHalfColumns)),
         count(conv.R * conv.S * per_tap), group_c(conv.C / conv.groups), taps(conv.R * conv.S) {}
-  /// A piece's tap and first channel, in words. Behind the last piece, that one again.
+  /// A piece's tap and first channel, in words. Beyond the last piece, the last piece again.
   HOST_DEVICE Chunk at(int piece) const {
     const int there = piece < count ? piece : count - 1, tap = there / per_tap;
     return {tap / S, tap % S, there % per_tap * (kHalfColumns / 2)};
@@ -49,7 +49,7 @@ struct Pieces {
 };
 
 /// @cond Doxygen looks for gemm among the classes.
-using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Few filters; two blocks an SM.
+using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Few filters; two blocks per SM.
 using Medium = gemm::WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
 using Large = gemm::WgmmaShape<128, 256, 4, 1>;   ///< The fewest bytes for each product.
 /// @endcond
@@ -59,8 +59,7 @@ inline Windows half_windows_of(const Conv2dProblem& conv) {
   return conv2d::forward_product_of(conv).windows;
 }
 
-/// Whether TMA can load the operands, if they begin at multiples of 16 bytes; it counts
-/// pixels by an int.
+/// Whether TMA can load the operands, if they are aligned to 16 bytes; it counts pixels by an int.
 inline bool half_rows_for_tma(const Conv2dProblem& conv) {
   const Windows windows = half_windows_of(conv);
   return conv.C / conv.groups % 8 == 0 && conv.K / conv.groups % 8 == 0 && fits_im2col(windows) &&
@@ -83,7 +82,7 @@ inline std::int64_t weights_of(const Conv2dProblem& conv) {
   return std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S;
 }
 
-/// In how many parts the sums are computed: the estimated cycles of rounds of blocks, and of adding
+/// In how many parts the sums are computed: the estimated cycles of waves of blocks, and of adding
 /// up the parts, are least. A step's cycles are those of the forward pass.
 template <class Shape>
 int half_splits_of(const Conv2dProblem& conv) {
@@ -148,7 +147,7 @@ struct Im2colPieces {
   }
   /// Starts the copies of a step: to a_tile a piece for each consumer, [64 pixels][64 channels]; to
   /// b_tile [Shape::N / 64][64 pixels][64 filters]; all swizzled. `full` completes once all bytes
-  /// are there. Pixels behind the last one are zeros in both.
+  /// have arrived. Pixels beyond the last one are zeros in both.
   __device__ void load(const Cursor& cursor, char* a_tile, char* b_tile,
                        std::uint64_t* full) const {
     const std::int64_t line = cursor.pixel / windows.Q;

@@ -1,6 +1,6 @@
 /// @file reduce_parts.cuh
-/// @brief The parts of a weight gradient's sums: where they lie, and the second kernel, which adds
-/// them up in one order; implicit_gemm/split_k.cu explains it.
+/// @brief Split-K parts of a weight gradient: their layout, and the second kernel, which adds them
+/// up in a fixed order; implicit_gemm/split_k.cu explains it.
 #pragma once
 
 #include <algorithm>
@@ -151,7 +151,7 @@ static inline void launch_add_parts(const SplitProduct& product, const Sums& par
                                     const Conv2dWgradArrays& arrays) {
   if (product.splits == 1) return;
   // Few parts: a thread adds up all parts of a weight. Many: eight threads share them, otherwise
-  // too few loads would be under way (a dw that has many parts is small).
+  // too few loads would be in flight (a dw that has many parts is small).
   const bool many = has_many_parts(product);
   const int shares = many ? 8 : 1, across = kReducingThreads / shares;
   const dim3 block(static_cast<unsigned>(across), static_cast<unsigned>(shares));

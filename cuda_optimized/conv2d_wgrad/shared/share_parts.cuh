@@ -1,10 +1,10 @@
 /// @file share_parts.cuh
-/// @brief Where hopper/split_k_1x1.cu leaves its sums, and its second kernel, which
-/// adds up the parts of dw and db in one order.
+/// @brief The layout of the partial sums of hopper/split_k_1x1.cu, and its second kernel, which
+/// adds up the parts of dw and db in a fixed order.
 ///
-/// Parts lie as registers hold them: four sums of a thread, those of its neighbours, the next four
-/// of each thread. So every store and load moves whole lines; which weights they are, the second
-/// kernel finds out.
+/// Parts lie as registers hold them: four accumulators of a thread, those of its neighbours, the
+/// next four of each thread. So every store and load moves whole lines; which weights they are, the
+/// second kernel finds out.
 #pragma once
 
 #include "core/cuda/early_launch.hpp"
@@ -38,13 +38,13 @@ struct ShareParts {
   /// Floats of the workspace.
   std::int64_t floats() const { return dw_floats() + std::int64_t{bias_parts()} * K; }
 
-  /// Stores four sums in a share's part: sums[4 j] ... [4 j + 3] of a thread of a warpgroup, which
-  /// are counted through all tiles.
+  /// Stores four accumulators in a share's part: sums[4 j] ... [4 j + 3] of a thread of a
+  /// warpgroup, which are counted through all tiles.
   __device__ void store_part(int share, int warpgroup, int j, int thread, const float4& sum) const {
     const int four = (warpgroup * tiles.shape.pieces * 8 + j) * 128 + thread;
     reinterpret_cast<float4*>(dw_parts + share * part())[four] = sum;
   }
-  /// Stores four sums in dw: sums[4 j] ... [4 j + 3] of a thread of a warpgroup, see
+  /// Stores four accumulators in dw: sums[4 j] ... [4 j + 3] of a thread of a warpgroup, see
   /// ptx::wgmma_m64k8_tf32().
   __device__ void store_whole(const ShareTile& tile, int consumer, int j, int thread,
                               const float4& sum) const {

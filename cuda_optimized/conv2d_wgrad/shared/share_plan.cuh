@@ -27,7 +27,7 @@ struct ShareShape {
   HOST_DEVICE int consumers() const { return down * across; }
   /// Pieces of x in a stage.
   HOST_DEVICE int columns() const { return across * pieces; }
-  /// Of a stage: dy's pieces, and x's behind them.
+  /// Of a stage: dy's pieces, and x's after them.
   HOST_DEVICE int stage_bytes() const { return (down + columns()) * kPieceBytes; }
   /// Sums of a tile, also those that are not stored.
   HOST_DEVICE int sums() const { return down * columns() * kHalfColumns * kHalfColumns; }
@@ -39,7 +39,7 @@ struct ShareTile {
       k,        ///< its first filter in the group
       piece,    ///< its first piece of x
       rows,     ///< pieces of dy that there are
-      columns;  ///< pieces of x that are loaded; behind the last one, that one again
+      columns;  ///< pieces of x that are loaded; beyond the last one, the last one again
 };
 
 /// All tiles of a gradient.
@@ -169,8 +169,8 @@ inline SharePlan share_plan(const Conv2dProblem& conv) {
 
 inline constexpr int kPixelBytes = 2 * kHalfColumns;  ///< Of a pixel in a piece.
 
-/// Pieces by TMA. Filters and channels behind the last one of a group are in sums that
-/// nobody stores.
+/// Pieces by TMA. Filters and channels beyond the last one of a group only reach accumulators that
+/// are not stored.
 struct TmaPieces {
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap x,                             ///< [N][P][Q][C] of what windows of 1 x 1 see; or
@@ -180,13 +180,13 @@ struct TmaPieces {
   Strips strips;                             ///< of both
   bool boxes;                                ///< x is loaded in boxes, see in_boxes()
 
-  /// Pixels of a step. The copies leave those behind them alone.
+  /// Pixels of a step. The copies leave those after them alone.
   __device__ int pixels() const { return strips.pixels(); }
   /// How many steps there are.
   std::int64_t steps() const { return strips.steps(); }
   /// Starts the copies of a step to dy_to [rows][64 pixels][64 filters] and x_to [columns][64
-  /// pixels][64 channels], all swizzled; `full` completes once all bytes are there. Pixels behind
-  /// the last one are zeros in both.
+  /// pixels][64 channels], all swizzled; `full` completes once all bytes have arrived. Pixels
+  /// beyond the last one are zeros in both.
   __device__ void load(const ShareTiles& tiles, const ShareTile& tile, int step, char* dy_to,
                        char* x_to, std::uint64_t* full) const {
     const int row = step / strips.across, n = row / strips.down;

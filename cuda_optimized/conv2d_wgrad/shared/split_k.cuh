@@ -20,7 +20,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
-/// A tile of dw that a block computes; a thread has 8 x 8 sums of it.
+/// A tile of dw that a block computes; a thread has 8 x 8 accumulators of it.
 struct TileShape {
   int filters, columns;  ///< Rows and columns of the tile.
   int resident;          ///< Blocks that an SM holds.
@@ -65,7 +65,7 @@ inline std::string in_words(const TileShape& shape) {
   return text(shape.filters, " x ", shape.columns);
 }
 
-/// The product dw = dy * col^T of each group, and how it is handed out to blocks.
+/// The product dw = dy * col^T of each group, and how it is assigned to blocks.
 struct SplitProduct {
   Conv2dProblem conv;            ///< The convolution whose weight gradient it is.
   int group_k = 0, group_c = 0;  ///< Filters and channels of a group.
@@ -127,7 +127,7 @@ struct Plan {
 
 /// As many parts as take the least time: with few, SMs are idle in the last wave of blocks (or in
 /// the only one); with many, the parts' traffic and the blocks' beginnings cost more than that.
-/// @param teraflops what the kernel reaches on an H200 where nothing but the products counts
+/// @param teraflops what the kernel reaches on an H200 where only the products counts
 /// @param step pixels that a block multiplies at a time
 inline Plan plan_for(const Conv2dProblem& conv, const TileShape& shape, double teraflops, int step,
                      int most_splits) {

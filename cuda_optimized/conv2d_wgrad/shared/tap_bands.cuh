@@ -125,7 +125,7 @@ struct Bands {
   HOST_DEVICE int rows_of(const Band& band) const { return P - band.p < rows ? P - band.p : rows; }
   /// Lines of a band.
   HOST_DEVICE int lines(const Band& band) const { return folded ? 1 : rows_of(band); }
-  /// Steps of kTapDepth pixels in a line; behind its last pixel, dy is zero.
+  /// Steps of kTapDepth pixels in a line; after its last pixel, dy is zero.
   HOST_DEVICE int steps(const Band& band) const {
     const int strip = Q - band.q < columns ? Q - band.q : columns;
     return ceil_div(folded ? images * rows_of(band) * columns : strip, kTapDepth);
@@ -203,14 +203,14 @@ struct BoxOrigin {
         w(tile.s * dilation.w - pad.left), dy_channel(tile.group * tiles.group_k + tile.k) {}
 };
 
-/// Boxes by TMA. What lies outside of an image arrives as zeros. Channels behind the
-/// last one of a group are in sums that are not stored.
+/// Boxes by TMA. What lies outside of an image arrives as zeros. Channels beyond the last one of a
+/// group are in sums that are not stored.
 struct TmaBoxes {
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap x, dy;                         ///< [N][H][W][C], [N][P][Q][K]
   int bytes;                                 ///< of both boxes
 
-  /// Starts the copies of a band to x_to and dy_to; `full` completes once all bytes are there.
+  /// Starts the copies of a band to x_to and dy_to; `full` completes once all bytes have arrived.
   __device__ void load(const BoxOrigin& origin, const Band& band, char* x_to, char* dy_to,
                        std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, bytes);
@@ -308,8 +308,8 @@ __device__ inline std::uint64_t further(std::uint64_t descriptor, int units) {
   return (descriptor >> 32 << 32) | low;
 }
 
-/// Waits until all products but the last ones of a band of `products` are done: the stage before it
-/// may be overwritten.
+/// Waits until all products but the last ones of a band of `products` are done: the previous stage
+/// it may be overwritten.
 __device__ inline void wait_for_band_before(int products) {
   constexpr int kInFlight = 3;  // products that a warpgroup leaves to the tensor cores meanwhile
   if (products >= kInFlight) {

@@ -61,8 +61,8 @@ __device__ inline void tell_all(const ClusterPlace& place, std::uint64_t* all_re
   if (lane < place.blocks()) ptx::mbarrier_arrive_relaxed(ptx::mapa(all_read, lane));
 }
 
-/// Stores four sums at `to`, in the block `rank` of the cluster: there, `arrived` is told of their
-/// bytes, unless it is the caller's own block.
+/// Stores four accumulators at `to`, in the block `rank` of the cluster: there, `arrived` is told
+/// of their bytes, unless it is the caller's own block.
 __device__ inline void send_four(const ClusterPlace& place, unsigned rank, float* to,
                                  const float4& four, std::uint64_t* arrived) {
   if (rank == place.rank) {
@@ -131,7 +131,7 @@ __device__ void add_and_store(const ClusterPlace& place, const float4* parts, co
 struct BiasSums {
   float sums[8] = {};  ///< of neighbours
 
-  /// Adds eight numbers.
+  /// Adds eight elements.
   template <class T>
   __device__ void add(const uint4& eight) {
     const std::uint32_t words[] = {eight.x, eight.y, eight.z, eight.w};
@@ -163,8 +163,8 @@ struct BiasSums {
     }
   }
 
-  /// Sends the warp's sums to the first block of the cluster: `parts` is [from blocks][warps]
-  /// [kTapFilters]. Called by the whole warp.
+  /// Sends the warp's accumulators to the first block of the cluster: `parts` is [from
+  /// blocks][warps] [kTapFilters]. Called by the whole warp.
   __device__ void send(const ClusterPlace& place, int warp, float* parts, std::uint64_t* arrived) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -195,14 +195,14 @@ __device__ inline void add_and_store_bias(const ClusterPlace& place, const float
   }
 }
 
-/// Blocks behind those of the tiles, which add up dy from memory: each of some neighbouring
-/// filters, in eights, so that db has one part.
+/// Blocks after those of the tiles, which add up dy from memory: each of some neighbouring filters,
+/// in eights, so that db has one part.
 struct BiasBlocks {
   int blocks,       ///< none: warps of the other blocks do it
       eights_each;  ///< of filters, a block
 
   /// Those that a GPU has left beside a plan's blocks, if they are done before these.
-  /// @param by_tma dy begins at a multiple of 16 bytes, and has filters in eights
+  /// @param by_tma dy is aligned to 16 bytes, and has filters in eights
   BiasBlocks(const Conv2dProblem& conv, const ClusterPlan& plan, bool by_tma)
       : blocks(0), eights_each(0) {
     constexpr double kBytes = 16, kBeginCycles = 4000;  // from L2 to an SM, a cycle

@@ -1,6 +1,6 @@
 /// @file tap_parts.cuh
-/// @brief Where hopper/halo_tile.cu leaves its sums, and its second kernel, which adds
-/// up the parts of dw and db in one order.
+/// @brief The layout of the partial sums of hopper/halo_tile.cu, and its second kernel, which adds
+/// up the parts of dw and db in a fixed order.
 #pragma once
 
 #include "core/cuda/early_launch.hpp"
@@ -9,7 +9,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d_wgrad {
 
-/// Parts of neighbouring sums: those of a part follow one another, and so do parts.
+/// Parts of neighbouring accumulators: those of a part follow one another, and so do parts.
 struct SumParts {
   float* from = nullptr;  ///< where the first part begins
   std::int64_t count;     ///< sums
@@ -31,7 +31,7 @@ struct TapParts {
       : dw{.count = std::int64_t{conv.K} * (conv.C / conv.groups) * conv.R * conv.S,
            .parts = plan.splits},
         db{.count = conv.K, .parts = plan.splits * TapTiles(conv, plan.channels).c * kTapAxis} {}
-  /// Of the workspace: db's parts, and dw's behind them.
+  /// Of the workspace: db's parts, and dw's after them.
   std::int64_t floats() const { return db.floats() + (dw.parts > 1 ? dw.floats() : 0); }
   /// Says where they are.
   void begin_at(float* workspace, float* whole_dw) {
@@ -82,8 +82,9 @@ __device__ inline float4 four_at(const float* from, std::int64_t left) {
   return {from[0], left > 1 ? from[1] : 0.0f, left > 2 ? from[2] : 0.0f, 0.0f};
 }
 
-/// Adds up kAddTapThreads / kShares times four sums: thread (i, share) the parts share, share +
-/// kShares ... of four of them. Called by block `block` of those of these sums, with all threads.
+/// Adds up kAddTapThreads / kShares times four accumulators: thread (i, share) the parts share,
+/// share + kShares ... of four of them. Called by block `block` of those of these sums, with all
+/// threads.
 template <int kShares>
 __device__ void add_parts_of(const SumParts& sums, std::int64_t block, float* to) {
   constexpr int kFours = kAddTapThreads / kShares, kTogether = 4;

@@ -1,5 +1,5 @@
 /// @file winograd_gradient.cuh
-/// @brief The transforms of F(3, 4) along a line of numbers, and the products between them;
+/// @brief The transforms of F(3, 4) along a line of elements, and the products between them;
 /// winograd/3xtf32.cu explains them.
 #pragma once
 
@@ -18,7 +18,7 @@ struct Gradient4 {
   static constexpr int kTile = 4, kN = 6;  ///< numbers of dy along an axis, products
   static constexpr int kScale = 3;         ///< how much larger than the weights the results are
 
-  /// 3 G g of the first four numbers, in place.
+  /// 3 G g of the first four elements, in place.
   __device__ static void times_g(float (&g)[kN]) {
     const float even1 = g[0] + g[2], odd1 = g[1] + g[3];
     const float even2 = g[0] + 4 * g[2], odd2 = 2 * g[1] + 8 * g[3];
@@ -63,7 +63,8 @@ struct GradientProduct {
 /// As many parts as take the least time: few leave SMs idle in the last wave of blocks, many are
 /// written and read. It assumes an H200, as split_k.cuh does, so that no bits depend on the GPU.
 inline int parts_of(const GradientProduct& product) {
-  constexpr double kStepMicroseconds = 0.64, kStarts = 2;  // of 64 x 128 sums; steps that it costs
+  constexpr double kStepMicroseconds = 0.64, kStarts = 2;  // of 64 x 128 accumulators; steps that
+                                                           // it costs
   const int rows = product.c % 128 == 0 ? 128 : 64;        // of a tile of the product
   const double all = static_cast<double>(product.products) * static_cast<double>(product.c / rows) *
                      static_cast<double>(ceil_div<std::int64_t>(product.k, 128));

@@ -1,38 +1,37 @@
 /// @file 3xtf32.cu
-/// @brief conv2d_wgrad by F(3 x 3, 4 x 4), its products on Hopper's tensor cores with float's
-/// accuracy.
+/// @brief Winograd F(3 x 3, 4 x 4) on tensor cores: its GEMMs are computed in 3xTF32, with the
+/// accuracy of float.
 ///
 /// - Before: implicit_gemm/cp_async.cu
 /// - The kernels: cuda_optimized/conv2d/winograd/4x4.cu, cuda_optimized/gemm/tf32/wgmma_3xtf32.cu
 /// - The same maths: cpu_reference/conv2d_wgrad/winograd.cpp
 ///
-/// **The idea.** A quarter of the products, and those cheap, as in conv2d/winograd/3xtf32. One of
-/// its matrices stays: V, the transformed windows of x, has the same points, tiles and kernel. New
-/// are its partner, transformed tiles of dy, and that sums run along the tiles:
+/// **The idea.** A quarter of the products, on tensor cores, as in conv2d/winograd/3xtf32. One of
+/// its matrices is reused: V, the transformed windows of x, has the same points, tiles and kernel.
+/// New are operand B, the transformed tiles of dy, and a K dimension that runs over the tiles:
 ///
 ///     forward    M [filters][tiles]    =  U [filters][channels]  V [channels][tiles]
 ///     here       M [channels][filters] =  V [channels][tiles]    U [tiles][filters]    U of dy
 ///
-/// The product wants its first factor's rows along the sum, as V's are, and the second across. So U
-/// has the filters innermost: a block reads tiles of 32 filters along the rows of dy, and turns
-/// them in shared memory, while they are 16 numbers and not 36. M is small, and its sums are long:
-/// they are cut into parts, as many as suit an H200, and added in one order.
+/// The GEMM reads operand A K-major, as V is stored, and operand B MN-major. So U has the filters
+/// innermost: a block reads tiles of 32 filters along the rows of dy and transposes them in shared
+/// memory while a tile has 16 elements, not yet 36. M is small and K is large: split-K uses as many
+/// parts as suit an H200, and adds them in a fixed order. Point 1, down and across, is the plain
+/// sum of a tile of dy, and so U contains db's terms.
 ///
-/// The bias comes along. Point 1, down and across, is the plain sum of a tile: U has it already.
-///
-/// **Expect.** As the forward pass: the products of B10 (64x512x28x28, 512 filters) take 590 us at
-/// 108 TFLOP/s, V and U 80 us each, dw 20. Predicted on an H200: B10 780 us, B9 620, B4 95, B6 70,
-/// B7 75.
+/// **Expect.** As the forward pass: the GEMMs of B10 (64x512x28x28, 512 filters) take 590 us at 108
+/// TFLOP/s, V and U 80 us each, dw 20 us. Predicted on an H200: B10 780 us, B9 620 us, B4 95 us, B6
+/// 70 us, B7 75 us.
 /// @expect on --n 2 --c 64 --h 16 --w 16 --k 32 --r 3 --s 3 --pad 1
 /// @expect launches 4, V, U, products, dw and db
 /// @expect requests.shared.async 36 * (1 + 4) = 180, for each product a step of V and of U
 /// @expect loads_per_output.dy 2 * 32 * 256 / 18464 = 0.8873, each number once
 /// @expect excess.shared.store 0, no bank twice where tiles are turned
-/// **Costs.** Hopper alone. Channels are rounded up to 64, filters and tiles to 32. Rounding,
-/// workspace, and NaN in all taps, as in the forward pass. Declines what is not 3 x 3 with stride
-/// and dilation 1, NHWC, and other types than float32.
-/// **Try.** A layer that trains has computed V in its forward pass. What would it save to keep it,
-/// and what would it take?
+/// **Costs.** Compute capability 9.0 only. Channels are rounded up to 64, filters and tiles to 32.
+/// Rounding errors, workspace, and NaN in all taps, as in the forward pass. Not supported: all but
+/// 3 x 3 with stride and dilation 1, NHWC, and other types than float32.
+/// **Try.** A training step has computed V in its forward pass. What would it save to keep V, and
+/// what would it cost?
 #include "core/conv2d_gradients.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -54,7 +53,7 @@ constexpr int kBlockChannels = 8;  ///< Of a block that transforms sums.
 __global__ void __launch_bounds__(kFilters* kBlockTiles)
     conv2d_wgrad_winograd_3xtf32_dy(Conv2dProblem conv, GradientProduct product, const float* dy,
                                     float* u, float* bias) {
-  constexpr int kColumns = W::kTile * kBlockTiles;  // that lie side by side, of a row of all tiles
+  constexpr int kColumns = W::kTile * kBlockTiles;  // that are adjacent, of a row of all tiles
   // The tiles [filter][row][column]; one more number a filter, so that no bank is met twice.
   __shared__ float raw[kFilters][W::kTile * kColumns + 1];
   __shared__ float sums[kBlockTiles][kFilters];

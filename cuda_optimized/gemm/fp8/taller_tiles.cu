@@ -1,34 +1,35 @@
 /// @file taller_tiles.cu
-/// @brief gemm on Hopper in 8 bits: taller tiles, for blocks of rows share the sums of a stage.
+/// @brief Taller FP8 tiles: a consumer computes two blocks of rows with one set of stage
+/// accumulators.
 ///
 /// - Before: wgmma.cu
 /// - After: three_consumers.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Tiles of 128 x 128 ask more of the L2 cache than it gives, and taller ones have
-/// more sums. But only the sums of the tile must last. Those of a stage are done with as soon as
-/// they have been added. So a consumer has two blocks of 64 rows now, takes one after the other,
-/// and has the same registers for what each sums up of a stage:
+/// **The idea.** Tiles of 128 x 128 need more bandwidth than the L2 cache has, and taller tiles
+/// have more accumulators. But only the totals of a tile must be kept; the accumulators of a stage
+/// are free after they have been added. So a consumer has two blocks of 64 rows, computes one after
+/// the other, and uses the same registers for the accumulators of a stage:
 ///
 ///     consumer 0   rows 0: wgmma   add to sums[0]    rows 64: wgmma   add to sums[1]
 ///     consumer 1   ...             rows 128: wgmma   add to sums[0]   rows 192: wgmma   ...
 ///
-/// While one adds, the other one's products run, as before. A thread has 64 and 128 sums, more than
-/// the 168 registers that it begins with. `setmaxnreg` moves them, for whole warpgroups, as in
-/// setmaxnreg.cu: one of producers keeps 40, and a consumer gets 232.
+/// While one consumer adds, the wgmma of the other run. A thread has 64 + 128 accumulators, more
+/// than the 168 registers at launch. `setmaxnreg` reallocates them per warpgroup, as in
+/// setmaxnreg.cu: the producers keep 40, and a consumer gets 232.
 ///
 /// **Expect.** A step of a tile of 256 x 128 loads 48 KB for 1024 cycles of the tensor cores: 48
-/// bytes a cycle and SM, where 128 x 128 asks 64 and the L2 cache delivers about 34. nvcc's loop of
-/// a step has 8 QGMMA and 128 FADD among fewer than 200 instructions, and spills nothing. Predicted
-/// on an H200: 850 us at 8192, 120 us at 4096; b turned over takes 35 and 9 us of these.
+/// bytes per cycle and SM, where 128 x 128 needs 64 and the L2 cache delivers about 34. The loop of
+/// a step has 8 QGMMA and 128 FADD among fewer than 200 instructions, without spills. Predicted on
+/// an H200: 850 us at 8192, 120 us at 4096; the transposition of b takes 35 us and 9 us of these.
 /// @expect on --m 512 --n 512 --k 256 --dtype fp8
 /// @expect requests.shared.async 8 * 2 * (1 + 1) = 32, eight tiles where 128 x 128 has sixteen
 /// @expect bytes_per_lane.shared.async (256 + 128) * 128 / 2 = 24576
 /// @expect bytes_per_output.shared.async 256 * (1 / 128 + 1 / 256) = 3, and not 256 * 2 / 128 = 4
-/// **Costs.** 193 KB of shared memory, so that an SM has one block; 96 idle threads. Tiles are
-/// fewer: 2048 at 8192 take 16 rounds of 132 SMs, where 15.5 would do. Declined: as before.
-/// **Try.** Give a consumer two blocks of 128 columns in place of rows, in tiles of 128 x 256. What
-/// changes of the bytes that are loaded, and of those that wgmma reads in shared memory?
+/// **Costs.** 193 KB of shared memory, so one block per SM; 96 idle threads. There are fewer tiles:
+/// 2048 at 8192 are 16 waves of 132 SMs, where 15.5 would do. Not supported: as before.
+/// **Try.** Give a consumer two blocks of 128 columns instead of rows, in tiles of 128 x 256. How
+/// do the loaded bytes change, and those that wgmma reads from shared memory?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
@@ -41,11 +42,11 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 8, 1>;   ///< For small products: tiles for more of the SMs.
+using Narrow = WgmmaShape<128, 64, 8, 1>;   ///< For small GEMMs: tiles for more of the SMs.
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Likewise.
 using Large = WgmmaShape<256, 128, 4, 1>;   ///< Loads 3/4 of Medium's bytes.
 
-/// Grid: <= places.count; block kBlockThreads. @param scale of the sums
+/// Grid: <= places.count; block kBlockThreads. @param scale of the accumulators
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     gemm_fp8_taller_tiles(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
@@ -66,18 +67,18 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one thread is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one thread continues
     if (thread > kConsumerThreads) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -92,9 +93,9 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   constexpr int kRows = Shape::M / kConsumers;  // of a consumer
   for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
@@ -142,7 +143,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   }
 }
 
-/// The work of a product with this shape, walked down 1024 columns.
+/// The tiles of a GEMM with this shape, walked down 1024 columns.
 template <class Shape>
 WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
@@ -150,8 +151,7 @@ WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   return work;
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Medium, Narrow>(gemm, body);
@@ -162,8 +162,7 @@ Declined supports(const GemmProblem& gemm) {
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
   with_shape(gemm, [&]<class Shape>(Shape) {
     const TiledSource<Shape> source = tiled_bytes<Shape>(gemm, arrays, context);

@@ -1,34 +1,32 @@
 /// @file three_consumers.cu
-/// @brief gemm on Hopper in 8 bits: three consumers, so that the products of two run while one
-/// adds.
+/// @brief Three FP8 consumer warpgroups: the `wgmma` of two run while the third one adds.
 ///
 /// - Before: taller_tiles.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Between its products of one stage and those of the next a consumer waits for the
-/// first ones, adds them, waits at a barrier and asks again. With two consumers the other one's 256
-/// cycles of products must last all that time, and do not. A third one makes them 512. It has 64
-/// rows, too, and as 65536 registers are for 512 threads now, `setmaxnreg` leaves a consumer 160:
-/// 64 for sums of the tile, 64 for those of a stage, 32 for all else.
+/// **The idea.** Between its wgmma of one stage and those of the next, a consumer waits for
+/// completion, adds the accumulators, waits at a barrier and issues again. With two consumers, the
+/// other one's 256 cycles of wgmma do not cover that time. A third consumer makes them 512 cycles.
+/// It has 64 rows, too, and as 65536 registers are now for 512 threads, `setmaxnreg` leaves a
+/// consumer 160: 64 for totals, 64 for the accumulators of a stage, 32 for all else.
 ///
 ///     consumer 0   wgmma . . . . . . | add | wgmma . . . . . . | add
 ///     consumer 1   . . | add | wgmma . . . . . . | add | wgmma
 ///     consumer 2   . . . . . | add | wgmma . . . . . . | add | wgmma
 ///
-/// c leaves by TMA, as in tma_store.cu: from two boxes of 64 x 32 floats for each
-/// consumer, which has its own rows.
+/// TMA stores c, as in tma_store.cu, from two staging buffers of 64 x 32 floats for each consumer.
 ///
-/// **Expect.** A step is 768 cycles, 53 bytes a cycle and SM, and 64 steps with K = 8192 are 49,000
-/// cycles; 96 KB of floats a tile take 3000 more at 32 bytes a cycle, for all SMs store at the same
-/// time. nvcc's loop of a step has 4 QGMMA and 64 FADD. Predicted on an H200: 845 us at 8192, with
-/// 37 for b that is turned over. At 4096 its tiles are 5.3 rounds of 132, which take as long as 6:
-/// 128 us, more than fp8/taller_tiles.
+/// **Expect.** A step is 768 cycles, 53 bytes per cycle and SM, and 64 steps with K = 8192 are
+/// 49,000 cycles; 96 KB of floats per tile take 3000 more at 32 bytes per cycle, as all SMs store
+/// at the same time. The loop of a step has 4 QGMMA and 64 FADD. Predicted on an H200: 845 us at
+/// 8192, of which the transposition of b takes 37 us. At 4096 there are 5.3 waves of 132 tiles,
+/// which take as long as 6 waves: 128 us, more than fp8/taller_tiles.cu.
 /// @expect on --m 576 --n 512 --k 256 --dtype fp8
 /// @expect requests.shared.async 12 * 2 * (1 + 1) = 48, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (192 + 128) * 128 / 2 = 20480
 /// @expect bytes_per_output.shared.async 256 * (1 / 128 + 1 / 192) = 3.3333333333333335, before 3
-/// **Costs.** 209 KB of shared memory; 96 idle threads. Where rows of c do not begin at multiples
-/// of 16 bytes, threads store them. Declined: as before.
+/// **Costs.** 209 KB of shared memory; 96 idle threads. Where rows of c are not aligned to 16
+/// bytes, threads store them. Not supported: as before.
 /// **Try.** Four consumers would have 120 registers each. How large could their tile be?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
@@ -45,7 +43,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-/// Bytes of a box in which sums leave, [64][32].
+/// Bytes of a staging buffer of accumulators, [64][32].
 constexpr int kFloatBoxBytes = 64 * kTensorMapRow * 4;
 
 /// A tile for three consumers of 64 rows each, and the stages beside it.
@@ -55,10 +53,11 @@ struct ThreeShape {
       M = 64 * kWarpgroups, N = kN,                                  // rows and columns of a tile
       kStages = kStages_, kBlocks = 1,                               // of the ring; on an SM
       kBytesA = M * kBytesStep, kStageBytes = (M + N) * kBytesStep;  // of a stage's a, and of both
-  static constexpr std::size_t kSharedBytes =                        // two boxes for each consumer
+  static constexpr std::size_t kSharedBytes =                        // two staging buffers for each
+                                                                     // consumer
       kStages * kStageBytes + kWarpgroups * 2 * kFloatBoxBytes + kAtom;
 };
-using Narrow = ThreeShape<64, 5>;  ///< For small products: tiles for more of the SMs.
+using Narrow = ThreeShape<64, 5>;  ///< For small GEMMs: tiles for more of the SMs.
 using Large = ThreeShape<128, 4>;  ///< Loads 4/5 of Narrow's bytes.
 
 /// Of a block: the consumers, and a warpgroup of which one thread loads.
@@ -72,7 +71,8 @@ template <class Shape>
 struct FloatBoxes {
   CUtensorMap c;  ///< in boxes of 64 x 32
 
-  /// Stores a consumer's sums of a tile. 128 threads call it. @param box which of the two is next
+  /// Stores a consumer's accumulators of a tile. 128 threads call it. @param box which of the two
+  /// is next
   __device__ void store(const WgmmaItem& item, int consumer, const float (&sums)[Shape::N / 2],
                         char* staging, int& box) const {
     const int thread = static_cast<int>(threadIdx.x) % 128, lane = thread % 32;
@@ -81,7 +81,7 @@ struct FloatBoxes {
     for (int piece = 0; piece < Shape::N / kTensorMapRow; ++piece) {
       char* const draft = staging + (2 * consumer + box) * kFloatBoxBytes;
       if (thread == 0) ptx::cp_async_bulk_wait_group_read<1>();
-      // TMA has read what the box held: all may overwrite it.
+      // TMA has read the staging buffer: all threads may overwrite it.
       ptx::named_barrier_sync(1 + consumer, 128);
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
@@ -90,7 +90,8 @@ struct FloatBoxes {
         store_two(to + swizzled(row, column), sums[first], sums[first + 1]);
         store_two(to + swizzled(row + 8, column), sums[first + 2], sums[first + 3]);
       }
-      ptx::fence_proxy_async();                    // ordinary stores, which TMA will read
+      ptx::fence_proxy_async();                    // orders ordinary stores (generic proxy) before
+                                                   // TMA's reads (async proxy)
       ptx::named_barrier_sync(1 + consumer, 128);  // separates all stores from the copy
       if (thread == 0) {
         const int m = static_cast<int>(item.m) * Shape::M + consumer * 64;
@@ -111,17 +112,17 @@ template <class Shape>
 struct PlainFloats {
   RowMajor<Shape> matrix;  ///< where they go
 
-  /// Stores a consumer's sums of a tile. 128 threads call it.
+  /// Stores a consumer's accumulators of a tile. 128 threads call it.
   __device__ void store(const WgmmaItem& item, int consumer, const float (&sums)[Shape::N / 2],
                         char*, int&) const {
     store_rows(matrix, item, item.m * Shape::M + consumer * 64, sums);
   }
-  /// Nothing is under way.
+  /// No copy is in flight.
   __device__ void finish() const {}
 };
 
 /// Result: FloatBoxes or PlainFloats. Grid: <= places.count; block kThreads. @param scale of the
-/// sums
+/// accumulators
 template <class Shape, class Result>
 __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
     gemm_fp8_three_consumers(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
@@ -143,18 +144,18 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kMultiplyThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kToLoad>();  // all four warps; then one thread is left
+    ptx::setmaxnreg_dec<kToLoad>();  // by all four warps, of which one thread continues
     if (thread > kMultiplyThreads) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -169,9 +170,9 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
     return;
   }
 
-  ptx::setmaxnreg_inc<kToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(kThreads, Shape::kBlocks)
   result.finish();
 }
 
-/// The work of a product with this shape, walked down 1024 columns.
+/// The tiles of a GEMM with this shape, walked down 1024 columns.
 template <class Shape>
 WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
@@ -218,8 +219,7 @@ WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   return work;
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class Result>
 void launch_wgmma(const GemmProblem& gemm, const TiledSource<Shape>& source, const Result& result) {
   const WgmmaWork work = work_of_bytes<Shape>(gemm);
@@ -230,8 +230,7 @@ void launch_wgmma(const GemmProblem& gemm, const TiledSource<Shape>& source, con
       source, work, places, gemm.scale(), result);
 }
 
-/// Calls body(Shape) for the larger shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the larger shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Large, Narrow>(gemm, body);
@@ -242,7 +241,7 @@ Declined supports(const GemmProblem& gemm) {
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
-/// Whether all rows of c begin at multiples of 16 bytes, if the first one does.
+/// Whether all rows of c are aligned to 16 bytes, if the first one is.
 bool rows_of_c_fit(const GemmProblem& gemm) { return gemm.N % 4 == 0; }
 
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {

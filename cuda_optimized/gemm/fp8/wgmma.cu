@@ -1,37 +1,38 @@
 /// @file wgmma.cu
-/// @brief gemm on Hopper in 8 bits: two sets of sums, for tensor cores add behind 13 bits.
+/// @brief FP8 `wgmma`: each stage's accumulators are promoted to FP32 totals, because FP8
+/// accumulates with 13 fraction bits.
 ///
 /// - Before: tf32/wgmma.cu
 /// - After: taller_tiles.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Numbers of 8 bits (e4m3) halve the bytes of 16 bits and double the speed of the
-/// tensor cores: a stage of the same bytes has 128 steps of k, and `wgmma` takes 32. But it adds
-/// them coarsely. All products and the old sum are cut off behind 13 bits of fraction, from the
-/// largest of them on, so that a sum of 2^14 no longer notices a 1. So sums do not stay there:
-/// those of a stage, four `wgmma`, go to a second set in float, and the next stage begins at zero.
+/// **The idea.** FP8 (e4m3) halves the bytes of half precision and doubles the throughput of the
+/// tensor cores: a stage of the same size has 128 steps of k, and one `wgmma` takes 32. But FP8
+/// `wgmma` truncates all products and the accumulator to 13 fraction bits, relative to the largest
+/// of them: an accumulator of 2^14 no longer changes by adding 1. So the accumulators of a stage,
+/// four `wgmma`, are added to FP32 totals, and the next stage starts at zero.
 ///
 ///     k:      0      32     64     96     128    160    192    224    256
 ///     part    0 ---->+----->+----->+----->|0 --->+----->+----->+----->|0     wgmma, 13 bits
 ///     sums    0                           +part                       +part  float, 24 bits
 ///
-/// While one consumer adds, the other one's products run. Both factors of 8 bits must run along k:
-/// a kernel turns b over, as in tf32/wgmma.cu. To TMA, four numbers are one word.
+/// While one consumer adds, the wgmma of the other run. FP8 operands must be K-major: a kernel
+/// transposes b, as in tf32/wgmma.cu. TMA copies four elements as one word.
 ///
 /// **Expect.** A step of a tile of 128 x 128 loads 32 KB for 512 cycles of the tensor cores: 64
-/// bytes a cycle and SM, where the L2 cache delivers about 34. That is 53 % of 1979 TFLOP/s.
-/// Predicted on an H200: 1000 to 1100 TFLOP/s at 8192 (1050 us), 130 us at 4096; b turned over
-/// takes 35 and 9 us of these.
+/// bytes per cycle and SM, where the L2 cache delivers about 34. That is 53 % of 1979 TFLOP/s.
+/// Predicted on an H200: 1000 to 1100 TFLOP/s at 8192 (1050 us), 130 us at 4096; the transposition
+/// of b takes 35 us and 9 us of these.
 /// @expect on --m 128 --n 128 --k 256 --dtype fp8
 /// @expect requests.shared.async 2 * 2 * (1 + 1) = 8, two tiles, two steps, a box of a and one of b
 /// @expect bytes_per_lane.shared.async (128 + 64) * 128 / 2 = 12288
-/// @expect loads_per_output.b 256 * 128 / 16 / (128 * 128) = 0.125, 16 numbers at a time, once
-/// @expect bytes_per_lane.c.store 8, two floats: numbers of 8 bits would be too coarse
-/// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as a and b. Twice as many
-/// sums as in 16 bits, so that tiles are half as wide. Where rows of a do not begin at multiples of
-/// 16 bytes, a is copied, too. Declined: other types, all but compute capability 9.0, maps that
-/// hand out less than whole tiles.
-/// **Try.** Add the sums of every second stage only. Which tests notice, and from which K on?
+/// @expect loads_per_output.b 256 * 128 / 16 / (128 * 128) = 0.125, 16 elements at a time, once
+/// @expect bytes_per_lane.c.store 8, two floats: FP8 results would be too coarse
+/// **Costs.** 99 to 198 KB of shared memory per block; a workspace as large as a and b. Twice as
+/// many accumulators as in half precision: tiles are half as wide. A misaligned a is copied, too.
+/// Not supported: other types, all but compute capability 9.0, tile maps with parts of tiles.
+/// **Try.** Add the accumulators of every second stage only. Which tests notice, and from which K
+/// on?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
@@ -44,10 +45,10 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 6, 1>;  ///< Wider ones would have more sums than registers.
 
-/// Grid: <= places.count; block kWgmmaThreads. @param scale of the sums
+/// Grid: <= places.count; block kWgmmaThreads. @param scale of the accumulators
 template <class Shape>
 __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
     gemm_fp8_wgmma(const __grid_constant__ TiledSource<Shape> source, WgmmaWork work,
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -130,7 +131,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// The work of a product with this shape, walked down 2048 columns.
+/// The tiles of a GEMM with this shape, walked down 2048 columns.
 template <class Shape>
 WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   WgmmaWork work = work_of<Shape>(gemm, kBytesStep);
@@ -138,8 +139,7 @@ WgmmaWork work_of_bytes(const GemmProblem& gemm) {
   return work;
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Medium, Narrow>(gemm, body);
@@ -150,8 +150,7 @@ Declined supports(const GemmProblem& gemm) {
   return with_shape(gemm, [&]<class Shape>(Shape) { return why_no_order<Shape>(gemm); });
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 void run(const GemmProblem& gemm, const GemmArrays& arrays, const Context& context) {
   with_shape(gemm, [&]<class Shape>(Shape) {
     const TiledSource<Shape> source = tiled_bytes<Shape>(gemm, arrays, context);

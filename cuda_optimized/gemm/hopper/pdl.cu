@@ -1,33 +1,32 @@
 /// @file pdl.cu
-/// @brief gemm on Hopper in 16 bits: a product begins while the kernel before it ends.
+/// @brief Programmatic dependent launch: a GEMM starts while the previous kernel ends.
 ///
 /// - Before: overlapped_epilogue.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A kernel begins when the one before has ended: when its last block has left, and
-/// the GPU has noticed, which takes about a microsecond. Then blocks are handed out, barriers are
-/// initialised and registers change hands. None of that needs a, b or c. So the launch says that it
-/// may come early (`launch_early()`), and the kernel waits where it would touch the first array:
+/// **The idea.** A kernel starts after the last block of the previous kernel has ended, and the
+/// launch takes about a microsecond. Then blocks are distributed, barriers initialised and
+/// registers reallocated. None of that reads a, b or c. With programmatic dependent launch (PDL,
+/// `launch_early()`) the blocks start earlier, and wait before they access the first array:
 ///
-///     kernel before   | ... last round: some SMs are done ... |
+///     kernel before   | ... last wave: some SMs are idle ...  |
 ///     usual launch                                            | launch | barriers | loads ...
-///     early launch        blocks begin where there is room, barriers | loads ...
+///     with PDL            blocks start on idle SMs, barriers  | loads ...
 ///
-/// An SM has room for one block of this kernel: its next one comes as soon as that has left, while
-/// other SMs still compute. For this, a kernel must say that the next one may come, and each block
-/// does so at once. Whoever comes after it waits for all of it, too.
+/// An SM has room for one block of this kernel: a block of the next kernel starts when that one has
+/// ended, while other SMs still compute. A kernel must permit the launch of the next kernel, and
+/// each block does so at its start. The next kernel waits until all of this kernel has completed.
 ///
-/// **Expect.** What is saved is the same for all sizes, 0.5 to 1 us a product: 0.4 % at 4096, 3 %
-/// at 2048 and 12 % at 1024. But only in a row of kernels, as networks and `./ladder bench` have
-/// them. A product by itself takes as long as before.
+/// **Expect.** The saving is the same for all sizes, 0.5 to 1 us per GEMM: 0.4 % at 4096, 3 % at
+/// 2048 and 12 % at 1024. It needs a sequence of kernels, as networks and `./ladder bench` have
+/// them. A single GEMM takes as long as before.
 /// @expect on --m 640 --n 128 --k 8 --dtype bf16
 /// @expect requests.shared.async 10 * (1 + 2) = 30, as before
 /// @expect bytes_per_lane.shared.store 4, as before
 /// @expect blocks 8, as before, for 10 tiles
-/// **Costs.** Where the kernel before does not say that the next one may come, only the launch is
-/// hidden. Declined: as before.
-/// **Try.** Let the producer alone wait. Which arrays of which kernel could be overwritten too
-/// soon?
+/// **Costs.** Where the kernel before does not permit PDL, only the launch is hidden.
+/// Not supported: as before.
+/// **Try.** Let only the producer wait. Which arrays of which kernel could be overwritten too soon?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/ptx.hpp"
@@ -41,7 +40,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
-using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Low = LowShape<128, 7>;      ///< For small GEMMs: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 
@@ -97,7 +96,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -178,8 +177,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   result.finish();
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {
@@ -191,8 +189,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
                source, work, places, epilogue, result);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   if (gemm.N <= Narrow::N) return with_shape_of<Large, Medium, Narrow>(gemm, body);

@@ -1,33 +1,32 @@
 /// @file ping_pong.cu
-/// @brief gemm on Hopper in 16 bits: one consumer stores while the other multiplies.
+/// @brief Ping-pong schedule: one consumer warpgroup stores its tile while the other one
+/// multiplies.
 ///
 /// - Before: clusters.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** So far both consumers work at one tile, and end it together: while they finish,
-/// round and store their sums, the tensor cores have nothing to do. But one warpgroup alone can
-/// keep them busy. So each consumer has tiles of its own, of 128 x 128, and they take turns:
+/// **The idea.** So far both consumers compute one tile together: while they wait for the last
+/// wgmma, round and store, the tensor cores are idle. But one warpgroup alone can keep them busy.
+/// So each consumer has tiles of its own, of 128 x 128, and they alternate:
 ///
-///     consumer 0   multiply | store    | multiply | store
-///     consumer 1            | multiply | store    | multiply ...
-///     the producer brings the stages of one tile, then those of the next, in one ring
+///     consumer 0   multiply | store    | multiply | store           the producer loads the stages
+///     consumer 1            | multiply | store    | multiply ...    of one tile after the other
 ///
-/// The order of the ring says whose a stage is, but not when. A barrier tells its present phase
-/// from the one before, and no more. With fewer stages than a tile has steps, a consumer that
-/// waited for its first stage while the other is at work would be content with what that stage
-/// held a round ago. So it waits at a barrier `turn` until the other has its last stage, and for
-/// the stages behind that it is no more than one phase early.
+/// A barrier's parity distinguishes its present phase from the previous one only. If the ring has
+/// fewer stages than a tile has steps, a consumer that waited for its first stage during the
+/// other's tile could take a phase of an earlier pass through the ring for its own. So it waits at
+/// a barrier `turn` until the other one has its last stage; then it is at most one phase early.
 ///
-/// **Expect.** A tile of 128 x 256 takes 0.6 us for 64 steps of k, and 1.3 us from its last product
-/// to the next tile's first. With K = 1024 that is 12 % of the time, with 512 20 %, with 4096 3 %.
-/// It can be hidden, at the price of smaller tiles: 64 bytes a cycle reach an SM where 48 did, of
-/// which the L2 cache gives 48, for b is shared. Predicted on an H200: M = N = 8192, K = 1024 12 %
-/// less time than clusters; nothing at 4096, where power is the limit.
+/// **Expect.** A tile of 128 x 256 takes 0.6 us per 64 steps of k, and 1.3 us from its last wgmma
+/// to the first of the next tile: with K = 1024 12 % of the time, with 512 20 %, with 4096 3 %. It
+/// can be hidden at the price of smaller tiles: an SM loads 64 bytes per cycle instead of 48, of
+/// which 48 come from the L2 cache, as b is shared. Predicted on an H200: M = N = 8192, K = 1024 12
+/// % less time than clusters.cu; no gain at 4096, where power is the limit.
 /// @expect on --m 1024 --n 256 --k 64 --dtype bf16 --bias
 /// @expect requests.shared.async 16 * (1 + 2) = 48, a box of a and two of b for each tile
 /// @expect bytes_per_output.shared.async (16384 + 2 * 4096) / (128 * 128) = 1.5, before 1
 /// @expect loads_per_output.bias 4 * 128 / (128 * 128) = 0.03125, by the warps of one consumer
-/// **Costs.** Tiles are half as large, and bytes a product as many more. Declined: as before.
+/// **Costs.** Tiles are half as large, and load as many more bytes. Not supported: as before.
 /// **Try.** Leave out `turn`. From which K on is the result wrong, and why from there?
 #include "core/cuda/cluster.hpp"
 #include "core/cuda/device_attribute.hpp"
@@ -76,8 +75,8 @@ template <int kN, int kStages>
 struct WholeTile : WgmmaShape<128, kN, kStages, 1> {
   static constexpr int kRowTiles = 2;  ///< wgmma tiles of a consumer
 };
-using Narrow = WholeTile<64, 8>;   ///< For small products: tiles for more of the SMs.
-using Medium = WholeTile<128, 6>;  ///< As many sums as a thread can have.
+using Narrow = WholeTile<64, 8>;   ///< For small GEMMs: tiles for more of the SMs.
+using Medium = WholeTile<128, 6>;  ///< As many accumulators as fit into a thread's registers.
 
 /// Source: SharedHalves or LoneHalves, and Result accordingly. Grid: <= places.count clusters;
 /// block kBlockThreads.
@@ -87,7 +86,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
                           Epilogue<Shape> epilogue, const __grid_constant__ Result result) {
   constexpr unsigned kCluster = Source::kCluster;
   // full: the stage has arrived; empty: the four warps in each block that it is for have read it;
-  // turn: of a consumer, for the other has its last stage.
+  // turn: the other consumer has its last stage.
   __shared__ std::uint64_t full[Shape::kStages], empty[Shape::kStages], turn[kConsumers];
   char* stages = dynamic_shared<char>();
   stages += (kAtom - ptx::shared_address(stages) % kAtom) % kAtom;
@@ -136,16 +135,16 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
 
   ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
-  // A lane for each block, for all of them write what this warp has read.
+  // One lane for each block of the cluster: all of them write the stage that this warp has read.
   const auto let_go = [&](int last) {
     if (lane < Source::kCluster)
       ptx::mbarrier_arrive_relaxed(ptx::mapa(&empty[last], static_cast<unsigned>(lane)));
   };
-  bool mine = consumer == 1;                             // whose the tile before was
+  bool mine = consumer == 1;                             // consumer of the previous tile
   unsigned turns = static_cast<unsigned>(consumer) ^ 1;  // modulo 2; consumer 0 has the first one
   const OperandDescriptor a(ptx::wgmma_descriptor(stages));
   const OperandDescriptor b(ptx::wgmma_row_major_descriptor(stages + Shape::kBytesA, kPieceBytes));
@@ -153,7 +152,7 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     WgmmaItem item;
     if (!item_at(work, places, index, &item)) continue;
     mine = !mine;  // the consumers have a block's tiles in turns
-    if (!mine) {   // on to the stages behind
+    if (!mine) {   // skips the other consumer's stages
       stage += work.steps;
       phase ^= static_cast<unsigned>(stage / Shape::kStages) & 1;
       stage %= Shape::kStages;
@@ -202,14 +201,14 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     result.store(item, consumer, sums, staging, box);
   }
   result.finish();
-  // Separates the other block's last arrivals in this one from its end. Producers do not count:
-  // they have returned.
+  // Separates the other block's last arrivals at this block's barriers from the end of the block.
+  // Producers have returned and do not count.
   ptx::barrier_cluster_arrive_relaxed();
   ptx::barrier_cluster_wait();
 }
 
-/// As many clusters as run at the same time, if there is so much work: each takes one item after
-/// the other, a tile for each of its blocks.
+/// Launches as many clusters as are resident at the same time, but no more than there are items, of
+/// a tile for each block.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {
@@ -222,8 +221,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
                      source, work, places, epilogue, result);
 }
 
-/// Calls body(Shape) for the larger shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the larger shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   return with_shape_of<Medium, Narrow>(gemm, body);

@@ -1,35 +1,32 @@
 /// @file small_tiles.cu
-/// @brief gemm on Hopper in 16 bits: small products, in tiles of 64 rows for one consumer.
+/// @brief Small tiles and a short prologue: tiles of 64 rows for one consumer speed up small GEMMs.
 ///
 /// - Before: fused_epilogue.cu
 /// - After: overlapped_epilogue.cu, split_k_tail.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A product of 1024 has 16 steps, and as much time as these take passes before the
-/// first and behind the last one. So nothing slow may stand there. Where a tile lies took five
-/// divisions of 64 bits, each a hundred instructions one after the other, and nothing was loaded
-/// before. All of these numbers fit in 32 bits: with 2^32 tiles, c would have 70 TB. And an
-/// epilogue that nobody has asked for is left out.
+/// **The idea.** A GEMM of 1024 x 1024 x 1024 has 16 steps of k, and prologue and epilogue take as
+/// much time as these steps. The coordinates of a tile took five 64-bit divisions, each of a
+/// hundred dependent instructions, before the first load. All of these values fit in 32 bits: with
+/// 2^32 tiles, c would have 70 TB. An epilogue that the problem does not use is compiled out.
 ///
-/// In the steps, small tiles are what costs. Two consumers with 64 rows each read all columns of b
-/// twice; one alone, with a tile half as high and twice as wide, reads them once:
+/// Two consumers with 64 rows each read all columns of b twice; one consumer, with a tile half as
+/// high and twice as wide, reads them once, and keeps the tensor cores busy, as in
+/// hopper/ping_pong.cu:
 ///
-///     tile       products of a step   they read from shared memory
+///     tile       wgmma of a step      they read from shared memory
 ///     128 x 64   2 * 4 of 64 x 64     8 * (2 + 2) = 32 KB
 ///     64 x 128   4 of 64 x 128        4 * (2 + 4) = 24 KB
 ///
-/// One warpgroup can keep the tensor cores busy, as in hopper/ping_pong; all that is for two in the
-/// kernel now follows from the shape.
-///
-/// **Expect.** A scratch program that had either change took 0.4 us less by the first one and 0.3
-/// by the second. Predicted on an H200: 5.2 us at 1024, where fused_epilogue takes 6.0; at 2048
-/// and 4096, where tiles stay as they are, 1.0 and 4 us less than it.
+/// **Expect.** A scratch program with one change each took 0.4 us less by the first one and 0.3 us
+/// less by the second. Predicted on an H200: 5.2 us at 1024, where fused_epilogue.cu takes 6.0 us;
+/// at 2048 and 4096, whose tiles do not change, 1.0 us and 4 us less than it.
 /// @expect on --m 640 --n 128 --k 8 --dtype bf16
 /// @expect requests.shared.async 10 * (1 + 2) = 30, a box of a and two of b, before 10 * (1 + 1)
 /// @expect bytes_per_lane.shared.async 8192, all boxes have 64 rows
 /// @expect blocks 8, as before, for 10 tiles
 /// **Costs.** Where c has up to 64 columns, half of such a tile would be empty: there, tiles stay
-/// 128 x 64. Declined: as before.
+/// 128 x 64. Not supported: as before.
 /// **Try.** Tiles of 64 x 256 have half as many blocks. From which size on are they faster?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
@@ -43,7 +40,7 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
-using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Low = LowShape<128, 7>;      ///< For small GEMMs: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 
@@ -98,7 +95,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -148,8 +145,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   result.finish();
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Shape>& epilogue,
                   const Result& result) {
@@ -161,8 +157,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Epilogue<Sh
          source, work, places, epilogue, result);
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   if (gemm.N <= Narrow::N) return with_shape_of<Large, Medium, Narrow>(gemm, body);

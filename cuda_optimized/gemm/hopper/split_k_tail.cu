@@ -1,38 +1,37 @@
 /// @file split_k_tail.cu
-/// @brief gemm on Hopper in 16 bits: the tiles of a last round are cut along k.
+/// @brief Split-K tail: the tiles of the last wave are cut along k, so that all SMs share its work.
 ///
 /// - Before: small_tiles.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
 /// **The idea.** 2304 x 2304 has 162 tiles of 128 x 256: one for each of an H200's 132 SMs, and 30
-/// for a second round in which 102 SMs wait. But the tiles of that round can be cut along k, into
-/// as many parts as there are blocks for them. With K = 8192:
+/// for a second wave in which 102 SMs are idle. The tiles of that wave are cut along k, into as
+/// many parts as there are blocks for them (wave quantization). With K = 8192:
 ///
-///     round 1   tiles   0 to 131, a whole one for each block:   128 steps
-///     round 2   tiles 132 to 161, four parts of each:            32 steps, for 120 blocks
+///     wave 1    tiles   0 to 131, a whole one for each block:   128 steps
+///     wave 2    tiles 132 to 161, four parts of each:            32 steps, for 120 blocks
 ///
-/// Each of the four blocks then has a part of all sums of its tile, and is to store 64 columns of
-/// it. It *sends* the others to the workspace, as registers hold them; all blocks meet; and it adds
-/// what the three others have sent of its own columns, always in the same order. So there is
-/// neither a second kernel nor a counter to be cleared, but the launch is cooperative.
+/// Each of the four blocks has a part of all accumulators of its tile, and stores 64 columns of it.
+/// It writes the others to the workspace in register order; all blocks synchronise; and it adds the
+/// three other parts of its own columns, always in the same order. This needs neither a second
+/// kernel nor a counter, but a cooperative launch. Adjacent blocks compute the same part of
+/// adjacent tiles, so they read the same steps of a and b at the same time, and the L2 cache loads
+/// them once. With equal shares of all steps, as in stream_k.cu, every block would be elsewhere
+/// along k.
 ///
-/// Blocks with neighbouring numbers have the same part of neighbouring tiles. They read the same
-/// steps of a and b at the same time, which the L2 cache then does once. With equal shares of all
-/// steps, as in stream_k, every block would be at another place along k.
-///
-/// **Expect.** Shape and parts are those with the fewest cycles by a model: M N / 32 a step, by 5
-/// to 20 % more in smaller shapes; 2000 for the meeting; sums that are sent and added at 16 bytes a
-/// cycle. Predicted on an H200: 124 us with K = 8192, where hopper/small_tiles takes 165. With K =
-/// 2304 two rounds of 216 tiles of 128 x 192 take fewer: 37 us, before 49. (35.5 by parts was
-/// predicted with 64 bytes a cycle.) 1024, 2048 and 4096: as before.
+/// **Expect.** Shape and parts minimise the cycles of a model: M N / 32 per step, 5 to 20 % more in
+/// smaller shapes; 2000 for the synchronisation; partial results written and added at 16 bytes per
+/// cycle. Predicted on an H200: 124 us with K = 8192, where hopper/small_tiles.cu takes 165 us.
+/// With K = 2304 two waves of 216 tiles of 128 x 192 take fewer: 37 us, before 49 us. (35.5 us by
+/// parts was predicted with 64 bytes per cycle.) 1024, 2048 and 4096: as before.
 /// @expect on --m 128 --n 128 --k 2048 --dtype bf16 --map split_k
 /// @expect blocks 6, three parts of each of two tiles of 64 x 128
 /// @expect lanes_per_output.workspace.store 4 * 64 * 64 / 4 / (64 * 128) = 0.5, four half tiles
 /// @expect lanes_per_output.workspace.load 0.5
 /// @expect launches 1
-/// **Costs.** A tile of floats a block, 17 MB on an H200, if any is cut. Takes the maps row_major
-/// and, to cut wherever that is possible, split_k; declines all others.
-/// **Try.** Give each part of a tile to neighbouring blocks. What becomes of the time, and why?
+/// **Costs.** A tile of floats per block, 17 MB on an H200, if any tile is cut. Supported maps:
+/// row_major and, to cut wherever possible, split_k.
+/// **Try.** Give the parts of a tile to adjacent blocks. How does the time change, and why?
 #include <algorithm>
 
 #include "core/cuda/cooperative.hpp"
@@ -49,9 +48,9 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
 using Narrow = TallShape<64, 7>;   ///< Where c has no more columns.
-using Low = LowShape<128, 7>;      ///< For small products: tiles for more of the SMs.
+using Low = LowShape<128, 7>;      ///< For small GEMMs: tiles for more of the SMs.
 using Medium = TallShape<128, 6>;  ///< Likewise.
-using Wide = TallShape<192, 4>;    ///< Where its last phase is fuller.
+using Wide = TallShape<192, 4>;    ///< Where its last wave is fuller.
 using Large = TallShape<256, 4>;   ///< Loads 3/4 of Medium's bytes.
 
 /// Source: TiledHalves or GatheredHalves, and Result accordingly. Grid: rounds.blocks, launched
@@ -82,7 +81,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   if (thread >= kMultiply<Shape>) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps
     if (thread < kMultiply<Shape> + (Source::kWholeWarp ? 32 : 1)) {
       BlockItems<kCut> items(rounds);
       WgmmaItem item;
@@ -109,7 +108,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
   // Waits until the producers have released theirs.
   ptx::setmaxnreg_inc<Shape::kRegistersToMultiply>();
 
-  // From lane 0, so that the compiler knows it to be the same for the whole warp.
+  // From lane 0: the compiler then keeps the index, and the descriptors, in uniform registers.
   const int consumer = __shfl_sync(~0u, thread / 128, 0);
   char* const staging = stages + Shape::kStages * Shape::kStageBytes;
   int box = 0;
@@ -126,7 +125,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
     part.n = item.n * kPieces + piece;
     return part;
   };
-  // Stores a piece of this block's sums, with those that `add` adds.
+  // Stores a piece of this block's accumulators, with those that `add` adds.
   const auto store = [&](auto piece, const auto& add) {
     constexpr int kSums = kHalfColumns / 2, kPiece = decltype(piece)::value;
     float of[1][kSums];
@@ -183,7 +182,7 @@ __global__ void __launch_bounds__(kThreads<Shape>, Shape::kBlocks)
       constexpr int kPiece = decltype(piece)::value;
       if (cut && kPiece % rounds.parts != item.split) sent.template send<kPiece>(sums[0]);
     });
-    meet_all_blocks();  // separates what is sent from what is read
+    meet_all_blocks();  // separates the stores of parts from their loads
     const int first_block = static_cast<int>(blockIdx.x) - item.split * rounds.cut();  // of a tile
     for_each_piece<kPieces>([&](auto piece) {
       constexpr int kPiece = decltype(piece)::value;
@@ -213,7 +212,7 @@ auto with_plan(const GemmProblem& gemm, const Body& body) {
   return body(Low{}, low.rounds);
 }
 
-/// As many blocks as run at the same time, if there is so much work.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class T, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaRounds& rounds, const SentSums<Shape>& sent,
                   const Epilogue<PieceOf<Shape>>& epilogue, const Result& result) {

@@ -1,6 +1,6 @@
 /// @file async_tiles.cuh
-/// @brief A tile's product over some steps along k, its operands copied asynchronously, as a
-/// building block; cuda_optimized/gemm/cp_async.cu explains it.
+/// @brief A tile's GEMM over some steps along k with `cp.async`, a building block;
+/// cuda_optimized/gemm/cp_async.cu explains it.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -24,7 +24,7 @@ class AsyncTiles {
   static constexpr int kPitchA = kBlockM + 4,
                        kPitchB = kBlockN;  ///< Floats from a row of a tile to the next.
   static constexpr int kStageFloats = kBlockK * (kPitchA + kPitchB);  ///< Of both tiles.
-  /// Dynamic shared memory that a launch must ask for.
+  /// Dynamic shared memory that a launch must request.
   static constexpr int kSharedBytes = kStages * kStageFloats * static_cast<int>(sizeof(float));
 
   /// @param place the tile that the block computes
@@ -87,7 +87,7 @@ class AsyncTiles {
   static __device__ void wait_for_step() {
     ptx::cp_async_wait_group<kStages - 2>();
     // Now this thread's copies have landed. The barrier: those of the others, too, and all have
-    // read what they need of the step before, into whose stage the next copies go.
+    // read what they need of the previous step, into whose stage the next copies go.
     __syncthreads();
   }
 

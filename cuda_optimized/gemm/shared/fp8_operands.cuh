@@ -1,6 +1,6 @@
 /// @file fp8_operands.cuh
-/// @brief FP8 operands of `wgmma`: copies of a and b in the workspace whose k runs along memory,
-/// their tensor maps, and the stores of accumulators to c.
+/// @brief FP8 operands of `wgmma`: K-major copies of a and b in the workspace, their tensor maps,
+/// and the stores of accumulators to c.
 #pragma once
 
 #include <cstdint>
@@ -26,8 +26,8 @@ struct RepackBytes {
   std::int64_t from_line, from_k;  ///< From a line to the next, and from a number of it.
   std::int64_t pitch;              ///< From a row of the copy to the next: a multiple of 16, >= K.
 
-  /// Whether lines are columns, and those of so many words lie side by side at every k, to be read
-  /// at once. (Of rows, from_k is 1.)
+  /// Whether lines are columns, and those of so many words are adjacent at every k, to be read at
+  /// once. (Of rows, from_k is 1.)
   bool columns_lie_in(int words, const Float8* source) const {
     return from_k % (4 * words) == 0 &&
            reinterpret_cast<std::uintptr_t>(source) % (4 * static_cast<unsigned>(words)) == 0;
@@ -37,9 +37,9 @@ struct RepackBytes {
 inline constexpr int kBytesLines = 32, kBytesWords = 32;  ///< 32 lines, of 128 numbers each
 inline constexpr int kBytesRows = 8;                      ///< rows of threads
 
-/// target [lines][pitch] = source, with zeros behind each line. Block (kBytesLines, kBytesRows). A
+/// target [lines][pitch] = source, with zeros after each line. Block (kBytesLines, kBytesRows). A
 /// tile goes through shared memory: it is read along the lines' neighbours, as a row-major b lies,
-/// and written along k, 16 numbers at a time. @tparam kWords 1 or 4, of four lines each, that a
+/// and written along k, 16 elements at a time. @tparam kWords 1 or 4, of four lines each, that a
 /// thread reads at once @param squares columns_lie_in(kWords), always so with 4; else numbers are
 /// read one by one
 template <int kWords>
@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(kBytesLines* kBytesRows)
     const std::int64_t line0 = index / tiles_k * kLines;
     const std::int64_t k0 = index % tiles_k * (4 * kBytesWords);
     if (squares) {
-      // Squares of 4 x 4 numbers: four words across the lines become four along k. A warp reads all
-      // lines at 16 k, and its stores meet all banks.
+      // Squares of 4 x 4 elements: four words across the lines become four along k. A warp reads
+      // all lines at 16 k, and its stores meet all banks.
       const int line = tx % 8 * 4 * kWords, word = ty * 4 + tx / 8;
       const std::int64_t k = k0 + 4 * word;
       const std::int64_t left = line0 + line < repack.lines ? repack.K - k : 0;  // of k
@@ -123,7 +123,7 @@ inline void launch_repack(const RepackBytes& repack, const Float8* source, std::
 
 inline constexpr int kBytesStep = 4 * kWgmmaStep;  ///< Of k in a stage: rows of 128 bytes.
 
-/// Why a rung of 8-bit numbers that stores its sums as they are declines a problem, beside its map.
+/// Why an FP8 rung without a fused epilogue does not support a problem, apart from its tile map.
 inline Declined why_no_bytes(const GemmProblem& gemm) {
   if (gemm.dtype != DType::f8) {
     return text("multiplies numbers of 8 bits, and the problem asks for ", dtype_name(gemm));
@@ -132,7 +132,7 @@ inline Declined why_no_bytes(const GemmProblem& gemm) {
   return why_no_wgmma();
 }
 
-/// Rows of what TMA reads begin at multiples of 16 bytes.
+/// Rows of what TMA reads are aligned to 16 bytes.
 inline std::int64_t pitch_of(const GemmProblem& gemm) {
   return ceil_div(gemm.K, 16) * std::int64_t{16};
 }
@@ -157,7 +157,7 @@ inline std::size_t bytes_of_copies(const GemmProblem& gemm) {
   return cutter.bytes();
 }
 
-/// Whether all rows of a begin at multiples of 16 bytes, if the first one does.
+/// Whether all rows of a are aligned to 16 bytes, if the first one is.
 inline bool rows_of_a_fit(const GemmProblem& gemm) { return gemm.K % 16 == 0; }
 
 /// Turns b over, copies a where it must be, and describes both to TMA.
@@ -186,7 +186,8 @@ RowMajor<Shape> rows_of_c(const GemmProblem& gemm, float* c) {
           reinterpret_cast<std::uintptr_t>(c) % 8 == 0 && columns_in_pairs(gemm)};
 }
 
-/// Stores a consumer's sums of 64 rows of a tile, from row `first` of c on. 128 threads call it.
+/// Stores a consumer's accumulators of 64 rows of a tile, from row `first` of c on. 128 threads
+/// call it.
 template <class Shape>
 __device__ void store_rows(const RowMajor<Shape>& result, const WgmmaItem& item, std::int64_t first,
                            const float (&sums)[Shape::N / 2]) {

@@ -61,7 +61,7 @@ inline TileShape shape_for(const GemmProblem& gemm) {
   return TileShape::small;
 }
 
-/// Its extents: what Implementation::tile wants.
+/// Its extents: as in Implementation::tile.
 inline OutputTile tile_for(const GemmProblem& gemm) { return extents_of(shape_for(gemm)); }
 
 /// A problem's tiles for a map.
@@ -72,7 +72,7 @@ inline TileMapProblem tiles_of(const GemmProblem& gemm, OutputTile tile, int blo
           .k_steps = ceil_div(gemm.K, block_k)};
 }
 
-/// Why a rung of floats declines a problem of other numbers.
+/// Why a float rung does not support a problem of another type.
 inline Declined why_no_floats(const GemmProblem& gemm) {
   if (gemm.dtype == DType::f32) return {};
   return "float32 only";
@@ -86,8 +86,8 @@ inline Declined supports_whole_tiles(const GemmProblem& gemm) {
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile_for(gemm), 1, gemm.map));
 }
 
-/// Whether rows of a, b and c can be read and written as float4: they all begin at multiples of 16
-/// bytes, and the matrices' rows are multiples of 4 long.
+/// Whether rows of a, b and c can be read and written as float4: they all are aligned to 16 bytes,
+/// and the matrices' rows are multiples of 4 long.
 inline bool rows_are_aligned(const Product& product) {
   const auto aligned = [](const float* matrix) {
     return reinterpret_cast<std::uintptr_t>(matrix) % sizeof(float4) == 0;
@@ -96,7 +96,7 @@ inline bool rows_are_aligned(const Product& product) {
          aligned(product.c);
 }
 
-/// For a rung's choice: what holds if the matrices begin at multiples of 16 bytes, as null does.
+/// For a rung's choice: what holds if the matrices are aligned to 16 bytes, as null does.
 inline const char* rows_in_words(const GemmProblem& gemm) {
   return rows_are_aligned({gemm.M, gemm.N, gemm.K, nullptr, nullptr, nullptr})
              ? "rows in fours"
@@ -105,8 +105,8 @@ inline const char* rows_in_words(const GemmProblem& gemm) {
 
 /// Columns `column` ... `column` + 3 of row `row` of a row-major matrix; zeros outside of it.
 /// `row` and `column` are not negative, and `column` is a multiple of 4.
-/// @tparam kAligned the matrix begins at a multiple of 16 bytes, and `columns` is a multiple of 4:
-/// then the four are one load, and all of them are inside, or none
+/// @tparam kAligned the matrix is aligned to 16 bytes, and `columns` is a multiple of 4: then the
+/// four are one load, and all of them are inside, or none
 template <bool kAligned>
 __device__ inline float4 load_four(const float* matrix, int rows, int columns, std::int64_t row,
                                    std::int64_t column) {

@@ -1,6 +1,6 @@
 /// @file half_tiles.cuh
 /// @brief Half precision (fp16, bf16): instructions, tiles in shared memory and how they are
-/// filled, and the way from accumulators to c.
+/// filled, and the stores of accumulators to c.
 ///
 /// - The types' `mma.sync` and `wgmma`, and rounding.
 /// - Tiles: the 128-byte swizzle, pieces of 16 bytes by `cp.async`, boxes by TMA (TiledHalves), and
@@ -35,10 +35,10 @@ inline Declined why_no_halves(const GemmProblem& gemm) {
 /// The reason not to support a GPU without half-precision `mma.sync` with fp32 accumulators.
 inline Declined why_no_mma() { return why_not("sm_80"); }
 
-/// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
+/// Whether all rows of a and b are aligned to 16 bytes, if the matrices do.
 inline bool rows_in_eights(const GemmProblem& gemm) { return gemm.K % 8 == 0 && gemm.N % 8 == 0; }
 
-/// Whether both matrices begin at multiples of 16 bytes.
+/// Whether both matrices are aligned to 16 bytes.
 inline bool begin_at_16_bytes(const void* a, const void* b) {
   return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
 }
@@ -106,8 +106,8 @@ HOST_DEVICE constexpr int swizzled_half(int row, int column) {
 
 /// Copies eight neighbours of a row of a matrix, from matrix[at] on, to 16 bytes of shared memory.
 /// Of these, `left` exist; the others become zeros, and with left <= 0 nothing is read. kAligned:
-/// rows begin at multiples of 16 bytes, and the copy is asynchronous; otherwise the elements pass
-/// through registers one by one.
+/// rows are aligned to 16 bytes, and the copy is asynchronous; otherwise the elements pass through
+/// registers one by one.
 template <bool kAligned, class T>
 __device__ inline void copy_eight(T* to, const T* matrix, std::int64_t at, int left) {
   const T* const from = matrix + (left > 0 ? at : 0);
@@ -124,7 +124,7 @@ template <class T>
 struct RowsOfC {
   T* c;            ///< row-major
   int M, N;        ///< rows, columns
-  bool in_eights,  ///< eights of columns begin at multiples of 16 bytes
+  bool in_eights,  ///< eights of columns are aligned to 16 bytes
       in_pairs;    ///< pairs of columns begin at multiples of 4 bytes
 
   /// Row m, or null if there is none.

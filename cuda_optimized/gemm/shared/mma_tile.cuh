@@ -1,6 +1,6 @@
 /// @file mma_tile.cuh
-/// @brief What a warp does with two tiles in shared memory and the tensor cores, as a building
-/// block of other rungs; cuda_optimized/gemm/tf32/mma.cu explains it.
+/// @brief A warp's GEMM of two tiles in shared memory on tensor cores, a building block of other
+/// rungs; cuda_optimized/gemm/tf32/mma.cu explains it.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -10,8 +10,8 @@ namespace convladder::BACKEND::cuda_optimized::gemm {
 /// Steps along k for which tiles are staged at a time: rows of 128 bytes, once around the banks.
 inline constexpr int kMmaStep = 32;
 
-/// How a tile of a factor lies in shared memory. `i` counts along the other axis than k: rows of a,
-/// columns of b.
+/// How a tile of an operand lies in shared memory. `i` counts along the other axis than k: rows of
+/// a, columns of b.
 enum class TileOrder {
   along_k,  ///< k runs fastest, as in a row-major a: ldmatrix loads fragments
   across_k  ///< i runs fastest, as in a row-major b: plain loads, a float at a time
@@ -96,7 +96,7 @@ __device__ inline void load_b(const float* tile, int i0, int k0,
 }
 
 /// The fragments of 8 steps along k: 16 * kRows rows of a, 8 * kColumns columns of b. round()
-/// leaves alone the factor that is rounded already, where kRoundA or kRoundB is false.
+/// leaves alone the operand that is rounded already, where kRoundA or kRoundB is false.
 template <int kRows, int kColumns, bool kRoundA = true, bool kRoundB = true>
 struct MmaFactors {
   std::uint32_t a[kRows][4], b[kColumns][2];  ///< the bits of this thread's floats
@@ -130,9 +130,9 @@ struct MmaFactors {
 template <int kRows, int kColumns, bool kRoundA = true, bool kRoundB = true>
 struct MmaSums {
   using Factors = MmaFactors<kRows, kColumns, kRoundA, kRoundB>;  ///< what multiply() takes
-  float of[kRows][kColumns][4] = {};  ///< this thread's four sums of each 16 x 8 fragment
+  float of[kRows][kColumns][4] = {};  ///< this thread's four accumulators of each 16 x 8 fragment
 
-  /// Adds the products of these factors, and rounds them first.
+  /// Adds the products of these operands, and rounds them first.
   __device__ void multiply(Factors& factors) {
     factors.round();
 #pragma unroll
@@ -147,7 +147,7 @@ struct MmaSums {
   /// After each stage: there is nothing to do.
   __device__ void end_step() {}
 
-  /// Calls store(row, column, first, second) for each pair of sums side by side; row and column
+  /// Calls store(row, column, first, second) for each pair of adjacent accumulators; row and column
   /// count from the warp's tile, column is even.
   template <class Store>
   __device__ void for_each_pair(const Store& store) const {
@@ -166,7 +166,7 @@ struct MmaSums {
   }
 };
 
-/// How a block stages its tiles: kStages of cp.async, each a tile of a and behind it one of b.
+/// How a block stages its tiles: kStages of cp.async, each a tile of a and after it one of b.
 template <TileOrder kOrderA, int kLengthA, TileOrder kOrderB, int kLengthB, int kStageCount>
 struct MmaStages {
   static constexpr int kStages = kStageCount;              ///< in shared memory at a time
@@ -174,10 +174,10 @@ struct MmaStages {
   using B = MmaTile<kOrderB, kLengthB>;                    ///< a stage's tile of b
   static constexpr int kFloats = A::kFloats + B::kFloats;  ///< of a stage
 
-  /// Adds the products of `steps` stages to the sums of each warp, whose rows of a begin at a0 and
-  /// columns of b at b0, multiples of 8. ask(step, a_tile, b_tile) asks for the copies of one
-  /// stage. All threads of the block take part.
-  /// @param tiles kStages * kFloats in shared memory; nobody uses it any more on return
+  /// Adds the products of `steps` stages to the accumulators of each warp, whose rows of a begin at
+  /// a0 and columns of b at b0, multiples of 8. ask(step, a_tile, b_tile) asks for the copies of
+  /// one stage. All threads of the block take part.
+  /// @param tiles kStages * kFloats in shared memory; no thread uses it any more on return
   /// @param sums MmaSums, or what has its functions
   template <class Sums, class Ask>
   __device__ static void multiply(int steps, float* tiles, int a0, int b0, const Ask& ask,
@@ -202,9 +202,9 @@ struct MmaStages {
   }
 
   /// The same, with less waiting for the tensor cores: the first fragments of a stage are loaded
-  /// before the last ones of the stage before are multiplied, and copies are asked for while
-  /// products are under way. It pays where ldmatrix loads both factors; loads of single floats take
-  /// too many registers and issue slots for it.
+  /// before the last ones of the previous stage are multiplied, and copies are started while
+  /// products are in flight. It pays where ldmatrix loads both operands; loads of single floats
+  /// take too many registers and issue slots for it.
   template <class Sums, class Ask>
   __device__ static void multiply_ahead(int steps, float* tiles, int a0, int b0, const Ask& ask,
                                         Sums* sums) {
@@ -221,7 +221,7 @@ struct MmaStages {
           ring.load(step, k + 8, a0, b0, factors);
         } else {
           wait_for_next();
-          ring.load(step + 1, 0, a0, b0, factors);  // after the last step: nobody multiplies them
+          ring.load(step + 1, 0, a0, b0, factors);  // after the last step, these are not used
         }
         sums->multiply(factors[k / 8 % 2]);
         if (k == 0) ring.ask_for(step + kStages - 1, ask);
@@ -232,7 +232,7 @@ struct MmaStages {
   }
 
  private:
-  /// The stages in shared memory, taken in turns.
+  /// The stages in shared memory, used in turn.
   struct Ring {
     int steps;
     float* tiles;
@@ -261,7 +261,7 @@ struct MmaStages {
   /// All but the last kStages - 2 stages asked for are there, for all threads.
   __device__ static void wait_for_next() {
     ptx::cp_async_wait_group<kStages - 2>();
-    // Makes the copies of all threads visible to all; and separates the loads of the step before
+    // Makes the copies of all threads visible to all; and separates the loads of the previous step
     // from the copies that will overwrite its tiles.
     __syncthreads();
   }

@@ -1,5 +1,5 @@
 /// @file split_k_tail.cuh
-/// @brief What each block of hopper/split_k_tail.cu computes, and how parts of sums come together.
+/// @brief What each block of hopper/split_k_tail.cu computes, and how partial results are added.
 #pragma once
 
 #include <cooperative_groups.h>
@@ -45,8 +45,8 @@ class BlockItems {
     } else if constexpr (!kCut) {
       return false;
     } else {
-      // Blocks with neighbouring numbers have the same part of neighbouring tiles: they read the
-      // same rows of a, or of b, at the same time.
+      // Blocks with adjacent indices have the same part of neighbouring tiles: they read the same
+      // rows of a, or of b, at the same time.
       const int cut = rounds_.cut(), block = static_cast<int>(blockIdx.x);
       if (index_ == kNone || block >= cut * rounds_.parts) return false;
       const int share = rounds_.steps / rounds_.parts, more = rounds_.steps % rounds_.parts;
@@ -80,7 +80,7 @@ struct PieceOf : Shape {
 };
 
 /// Parts of sums on their way to the block that stores them, as the registers of those who
-/// multiplied hold them: [block][piece of a tile][4 sums of a thread][consumer thread].
+/// multiplied hold them: [block][piece of a tile][4 accumulators of a thread][consumer thread].
 template <class Shape>
 struct SentSums {
   static constexpr int kPieces = Shape::N / kHalfColumns;    ///< of a tile

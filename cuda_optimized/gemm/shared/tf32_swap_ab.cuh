@@ -14,7 +14,7 @@ inline constexpr int kPanel = kTensorMapRow;                 ///< Columns of b t
 inline constexpr int kPanelBytes = kWgmmaStep * kPanel * 4;  ///< Of such a piece of a stage.
 inline constexpr int kDraftRows = 32;  ///< Of a box of kPanel columns in which sums leave.
 inline constexpr int kDraftFloats = kDraftRows * kPanel;  ///< Of such a box.
-/// Of all boxes: two for each pair of warps that multiply, in turns.
+/// Of all staging buffers: two for each pair of consumer warps, used alternately.
 inline constexpr int kDraftBytes = kConsumerThreads / 64 * 2 * kDraftFloats * 4;
 
 /// The sizes of a kernel: a block's tile of c, whose columns are the rows of wgmma, and its stages.
@@ -28,7 +28,8 @@ struct SwappedShape {
       kBytesB = N / kPanel * kPanelBytes;                   ///< of its b [N / 32][kWgmmaStep][32]
   static constexpr int kLoadedBytes = kBytesA + kBytesB,    ///< a, then b
       kStageBytes = kLoadedBytes + (kParts - 1) * kBytesA;  ///< and the second part of a
-  /// Dynamic shared memory of a block: all stages, boxes for sums, and room to align them to kAtom.
+  /// Dynamic shared memory of a block: all stages, boxes for accumulators, and room to align them
+  /// to kAtom.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kDraftBytes + kAtom;
 };
 
@@ -52,7 +53,7 @@ struct TiledSwapped {
     const int m = static_cast<int>(item.m), k = item.first * kWgmmaStep;
     return {m * Shape::M, item.n * Shape::N, k, m / tiles_m * K + k};
   }
-  /// Brings the stage that the cursor stands at.
+  /// Loads the stage at the cursor.
   __device__ void load(const Cursor& cursor, char* stage, std::uint64_t* full) const {
     // Whole boxes count, also the zeros past the edges.
     ptx::mbarrier_arrive_expect_tx(full, Shape::kLoadedBytes);
@@ -87,7 +88,7 @@ struct GatheredSwapped {
     return {item.m * Shape::M, std::int64_t{item.n} * Shape::N,
             std::int64_t{item.first} * kWgmmaStep};
   }
-  /// Brings the stage that the cursor stands at.
+  /// Loads the stage at the cursor.
   __device__ void load(const Cursor& cursor, char* stage, std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     float* const a_tile = reinterpret_cast<float*>(stage);
@@ -129,7 +130,7 @@ HOST_DEVICE constexpr int column_of(int thread, int half) {
   return piece * 4 + lane / 4 % 4;
 }
 
-/// Where a consumer's thread finds its part of b^T, the factor a of wgmma.
+/// Where a consumer's thread finds its part of b^T, operand A of wgmma.
 struct FragmentPlace {
   int at[4];  ///< For the four registers, in floats from a stage's b, for k = 0.
 
@@ -148,7 +149,7 @@ struct FragmentPlace {
   }
 };
 
-/// Moves the beginning of a described factor. All lie in the same 256 KB, so that descriptors
+/// Moves the beginning of a described operand. All lie in the same 256 KB, so that descriptors
 /// differ in the low word alone: no carry.
 __device__ inline std::uint64_t further(std::uint64_t descriptor, int bytes) {
   const auto low = static_cast<std::uint32_t>(descriptor) + static_cast<std::uint32_t>(bytes / 16);
@@ -175,7 +176,8 @@ struct BoxedRows {
         const int row = i / 4 * 8 + thread % 4 * 2 + i % 2;
         draft[swizzled(row, column_of(thread, i / 2 % 2))] = sums[piece * kDraftRows / 2 + i];
       }
-      ptx::fence_proxy_async();               // ordinary stores, which TMA will read
+      ptx::fence_proxy_async();               // orders ordinary stores (generic proxy) before TMA's
+                                              // reads (async proxy)
       ptx::named_barrier_sync(1 + pair, 64);  // separates all stores from the copy
       if (thread % 64 == 0) {
         ptx::tma_store<2>(&c, draft,
@@ -210,11 +212,11 @@ struct PlainRows {
       if (m < M && n < N) c[m * N + n] = sums[i];
     }
   }
-  /// Nothing is under way.
+  /// No copy is in flight.
   __device__ void finish() const {}
 };
 
-/// Whether all rows of a, b and c begin at multiples of 16 bytes, if the matrices do.
+/// Whether all rows of a, b and c are aligned to 16 bytes, if the matrices do.
 inline bool rows_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0 && gemm.N % 4 == 0; }
 
 }  // namespace convladder::BACKEND::cuda_optimized::gemm

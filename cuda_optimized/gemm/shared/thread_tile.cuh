@@ -1,8 +1,9 @@
 /// @file thread_tile.cuh
-/// @brief From tiles in shared memory to sums in registers: the inner part of every fast product.
+/// @brief Register tile of a thread: from tiles in shared memory to accumulators, the inner part of
+/// every fast GEMM.
 ///
-/// A block computes kBlockM x kBlockN sums. Its warps divide that tile among them, and the 32
-/// threads of a warp divide the warp's part: kLanesM down, 32 / kLanesM across. A thread's
+/// A block computes kBlockM x kBlockN elements of c. Its warps divide that tile among them, and the
+/// 32 threads of a warp divide the warp's part: kLanesM down, 32 / kLanesM across. A thread's
 /// kThreadM x kThreadN sums are not one rectangle but pieces of 4 x 4, one piece's width of the
 /// whole warp apart:
 ///
@@ -28,16 +29,16 @@
 ///     tile.multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);         // a_tile [m][k]
 ///     tile.for_each_four(sums, [&](int m, int n, float4 c) { ... });   // c[m][n ... n + 3]
 ///
-/// or, step by step, where a kernel wants to load the operands of step k + 1 before the arithmetic
-/// of step k (also across the barrier between two tiles):
+/// or, step by step, where a kernel loads the operands of step k + 1 before the arithmetic of step
+/// k (also across the barrier between two tiles):
 ///
 ///     Tile::Operands operands[2];
 ///     tile.load<kPitchA, kPitchB>(a_tile, b_tile, k, operands[k % 2]);        // a_tile [k][m]
 ///     tile.add_products(operands[k % 2], sums);
 ///
-/// Tiles begin at multiples of 16 bytes and the pitches (floats from a row to the next) are
-/// multiples of 4. For a [k][m] tile any such pitch reads without bank conflicts; for an [m][k]
-/// tile pitch / 4 must be odd (kBlockK + 4 where kBlockK is a multiple of 8).
+/// Tiles are aligned to 16 bytes. Pitches (floats from a row to the next) are multiples of four. A
+/// [k][m] tile is read without bank conflicts with any such pitch; for an [m][k] tile pitch / 4
+/// must be odd (kBlockK + 4 where kBlockK is a multiple of 8).
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -49,7 +50,7 @@ template <int kBlockM_, int kBlockN_, int kBlockK_, int kThreadM_ = 8, int kThre
           int kLanesM_ = 4>
 struct ThreadTile {
   static constexpr int kBlockM = kBlockM_, kBlockN = kBlockN_, kBlockK = kBlockK_;  ///< Of tiles.
-  static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;  ///< A thread's sums.
+  static constexpr int kThreadM = kThreadM_, kThreadN = kThreadN_;  ///< A thread's accumulators.
   static constexpr int kLanesM = kLanesM_, kLanesN = 32 / kLanesM;  ///< Threads of a warp.
   static constexpr int kWarpM = kLanesM * kThreadM, kWarpN = kLanesN * kThreadN;  ///< Of a warp.
   static constexpr int kWarpsM = kBlockM / kWarpM, kWarpsN = kBlockN / kWarpN;    ///< Warps.
@@ -137,8 +138,8 @@ struct ThreadTile {
   /// so that the rows of a warp's load are neighbours, and lie in different banks.
   __device__ int m_along_k() const { return m / kWarpM * kWarpM + m % kWarpM / 4; }
 
-  /// Calls body(m, n, four) for all of the thread's sums, four neighbours of a row at a time; m and
-  /// n count within the block's tile. A warp's calls cover whole 128-byte lines of c.
+  /// Calls body(m, n, four) for all of the thread's accumulators, four neighbours of a row at a
+  /// time; m and n count within the block's tile. A warp's calls cover whole 128-byte lines of c.
   template <class Body>
   __device__ void for_each_four(const float (&sums)[kThreadM][kThreadN], const Body& body) const {
 #pragma unroll

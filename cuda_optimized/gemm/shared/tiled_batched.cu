@@ -36,7 +36,8 @@ __global__ void __launch_bounds__(kTile* kTile)
   for (std::int64_t z = blockIdx.z; z < products; z += gridDim.z) {
     const int image = static_cast<int>(z / product.groups);
     const int group = static_cast<int>(z % product.groups);
-    // Where what this thread loads next lies. Beyond the edges these are numbers that nobody uses.
+    // Offsets of the elements that this thread loads next. Beyond the edges the offsets are not
+    // used.
     std::int64_t a_at = image * product.a.image_stride + group * product.a.group_stride +
                         (m0 + a_m) * product.a.row_stride + a_k * product.a.column_stride;
     std::int64_t b_at = image * product.b.image_stride + group * product.b.group_stride +

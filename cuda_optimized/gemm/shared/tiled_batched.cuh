@@ -1,5 +1,5 @@
 /// @file tiled_batched.cuh
-/// @brief The matrix product with tiles in shared memory as a building block of convolutions;
+/// @brief Batched GEMM with tiles in shared memory, a building block of convolutions;
 /// tiled_batched.cu has the kernel.
 #pragma once
 

@@ -1,11 +1,12 @@
 /// @file tma_matrices.cuh
-/// @brief From matrices to the stages of tf32/wgmma.cu, and from its sums back to a matrix.
+/// @brief Loads of matrices to the stages of tf32/wgmma.cu, and from its accumulators to a matrix.
 ///
-/// A source says where operands come from:
-///   Cursor at(item)             where the first step of a tile begins
-///   load(cursor, a, b, barrier) brings a stage: to a [Shape::M][32], to b [Shape::N][32], and
-///                               arrives at the barrier. If kWholeWarp, all 32 threads call it.
-///   advance(cursor)             to the next step
+/// A source loads the operands. Its functions:
+///
+///     Cursor at(item)               the first step of a tile
+///     load(cursor, a, b, barrier)   loads a stage: to a [Shape::M][32], to b [Shape::N][32], and
+///                                   arrives at the barrier. If kWholeWarp, all 32 threads call it.
+///     advance(cursor)               to the next step
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -31,7 +32,7 @@ struct TiledSource {
   __device__ Cursor at(const WgmmaItem& item) const {
     return {static_cast<int>(item.m) * Shape::M, item.n * Shape::N, item.first * kWgmmaStep};
   }
-  /// Brings the stage that the cursor stands at.
+  /// Loads the stage at the cursor.
   __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
                        std::uint64_t* full) const {
     // Whole boxes count, also the zeros past the edges.
@@ -59,7 +60,7 @@ struct GatheredSource {
   __device__ Cursor at(const WgmmaItem& item) const {
     return {item.m * Shape::M, item.n * Shape::N, item.first * kWgmmaStep};
   }
-  /// Brings the stage that the cursor stands at.
+  /// Loads the stage at the cursor.
   __device__ void load(const Cursor& cursor, float* a_tile, float* b_tile,
                        std::uint64_t* full) const {
     const int lane = static_cast<int>(threadIdx.x) % 32, k = cursor.k + lane;
@@ -82,7 +83,7 @@ struct GatheredSource {
   __device__ void advance(Cursor& cursor) const { cursor.k += kWgmmaStep; }
 };
 
-/// c [M][N], where the sums of a tile go. @tparam T the type of c
+/// c [M][N], where the accumulators of a tile go. @tparam T the type of c
 template <class Shape, class T = float>
 struct RowMajor {
   T* c;               ///< [M][N]
@@ -99,7 +100,7 @@ struct RowMajor {
     const std::int64_t n = std::int64_t{item.n} * Shape::N;
     return {c + n, static_cast<int>(N - n)};
   }
-  /// A row of c from the place on; null behind the last one.
+  /// A row of c, from the column of `place` on; null beyond the last row.
   __device__ T* row(const Place& place, std::int64_t row) const {
     return row < M ? place.c + row * N : nullptr;
   }

@@ -109,7 +109,7 @@ struct PlainResult {
       if (left > 1) row[column + 1] = rounded_to<T>(v1);
     }
   }
-  /// Nothing is under way.
+  /// No copy is in flight.
   __device__ void finish() const {}
 };
 

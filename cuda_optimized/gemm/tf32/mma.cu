@@ -1,36 +1,36 @@
 /// @file mma.cu
-/// @brief gemm on the tensor cores: factors rounded to TF32, sums in float.
+/// @brief TF32 tensor cores (`mma.sync`): operands are rounded to TF32 and accumulated in FP32.
 ///
 /// - Before: cp_async.cu
 /// - After: mma_3xtf32.cu
 /// - The inner part: shared/mma_tile.cuh (convolutions are made of it, too)
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** `mma.sync` is a matrix product of a whole warp: c [16][8] += a [16][8] * b [8][8],
-/// 1024 multiply-adds in one instruction, where a warp's FMA does 32. Its matrices are spread over
-/// the lanes' registers in fragments:
+/// **The idea.** `mma.sync` is a GEMM of a whole warp: c [16][8] += a [16][8] * b [8][8], 1024
+/// multiply-adds in one instruction, where an FMA of a warp does 32. The lanes hold the matrices in
+/// registers, as fragments:
 ///
 ///     a [16][8]  lane l holds rows l/4 and l/4 + 8,     b [8][8]  lane l holds column l/4,
 ///                columns l%4 and l%4 + 4                          rows l%4 and l%4 + 4
 ///     c [16][8]  lane l holds rows l/4 and l/4 + 8, columns 2 (l%4) and 2 (l%4) + 1
 ///
-/// A warp computes 64 x 64 elements of c from 4 fragments of a and 8 of b: 32 products for 20
-/// loads, so that shared memory can keep up. A block stages 32 steps of k at a time with cp.async,
-/// three stages deep. TF32 has 10 bits of fraction. The hardware would drop a float's other 13, and
-/// sums of positive products would come out about 6e-4 too small, so `cvt.rna` rounds each factor
-/// after its load.
+/// A warp computes 64 x 64 elements of c from 4 fragments of a and 8 of b: 32 mma for 20 loads,
+/// which shared memory can sustain. A block stages 32 steps of k at a time with cp.async, in three
+/// stages. TF32 has 10 fraction bits. The hardware truncates the other 13 bits of a float, and sums
+/// of positive products would be about 6e-4 too small, so `cvt.rna` rounds each operand after its
+/// load.
 ///
-/// **Expect.** For 32 mma, 20 loads and 32 cvt: about 40 % of the issue slots go to mma. A block of
-/// 128 x 128 reads 1 KB of L2 for each k, for 16384 multiply-adds: 250 TFLOP/s would take 7.8 TB/s,
+/// **Expect.** For 32 mma, 20 loads and 32 cvt: about 40 % of the issue slots are mma. A block of
+/// 128 x 128 reads 1 KB from L2 per k, for 16384 multiply-adds: 250 TFLOP/s would need 7.8 TB/s,
 /// more than the L2 cache delivers. Predicted on an H200: 200 TFLOP/s at 4096.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect loads_per_output.shared 8 * (2 + 2 * 4) / 32 = 2.5, 2 ldmatrix, 4 fragments of b
 /// @expect loads_per_output.a 64 / 64 / 4 = 0.25, tiles of 64 x 64
 /// @expect bytes_per_lane.a.async 16
 /// @expect barriers_per_block 64 / 32 + 1 = 3, one a stage
-/// **Costs.** 101 KB of shared memory and 240 registers a thread: two blocks of 128 threads an SM.
-/// Rows that do not begin at multiples of 16 bytes are copied 4 bytes at a time. Declined: fp32
-/// problems, GPUs before compute capability 8.0, the maps that hand out less than whole tiles.
+/// **Costs.** 101 KB of shared memory and 240 registers per thread: two blocks of 128 threads per
+/// SM. Rows that are not aligned to 16 bytes are copied 4 bytes at a time. Not supported: fp32
+/// problems, GPUs before compute capability 8.0, tile maps with parts of tiles.
 /// **Try.** Do not round b: MmaSums<..., true, false>. Which test finds it, and why not one on
 /// integers?
 #include "core/cuda/device_attribute.hpp"
@@ -48,7 +48,7 @@ template <int kM, int kN, int kWarpM, int kWarpN>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-  /// Three: the copies of two are on their way while one is multiplied.
+  /// Three: the copies of two are in flight while one is multiplied.
   using Stages = MmaStages<TileOrder::along_k, kM, TileOrder::across_k, kN, 3>;
   static constexpr std::size_t kSharedBytes = Stages::kStages * Stages::kFloats * sizeof(float);
 };
@@ -91,7 +91,7 @@ template <class S, int kBytes>
 __global__ void __launch_bounds__(S::kThreads, 2)
     gemm_tf32_mma(GemmProblem gemm, TileMapProblem map, const float* a, const float* b, float* c) {
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   const std::int64_t m0 = std::int64_t{tile.m} * S::M, n0 = std::int64_t{tile.n} * S::N;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;
@@ -145,7 +145,7 @@ Declined supports(const GemmProblem& gemm) {
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 
-/// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
+/// Whether all rows of a and b are aligned to 16 bytes, if the matrices do.
 bool rows_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0 && gemm.N % 4 == 0; }
 
 template <class S>

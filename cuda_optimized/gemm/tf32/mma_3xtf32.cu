@@ -1,35 +1,34 @@
 /// @file mma_3xtf32.cu
-/// @brief gemm on the tensor cores with float's accuracy: each factor as the sum of two in TF32.
+/// @brief 3xTF32 (`mma.sync`): each operand is split into two TF32 values, for the accuracy of
+/// float.
 ///
 /// - Before: mma.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** A float has 24 bits of significand, TF32 has 11. So a factor is split into what
-/// TF32 can hold and what that leaves, and the product into four, of which the last is too small to
-/// matter:
+/// **The idea.** A float has 24 significand bits, TF32 has 11. So each operand is split into a TF32
+/// value and its remainder, and the product into four terms, of which the last is negligible:
 ///
 ///     a = big_a + small_a     big_a = TF32(a), small_a = TF32(a - big_a): 22 bits and their signs
-///
 ///     a b = big_a big_b + (big_a small_b + small_a big_b) + small_a small_b
-///           1             2^-11                             2^-22: left out
+///           1             2^-11                             2^-22: omitted
 ///
-/// Three mma.sync instead of one, the small ones first (CUTLASS calls it 3xTF32). What is left out
-/// is at most 2^-22 of a product, four times float's rounding error. In long sums that averages
-/// out; sums of up to 32 products get the fourth one, too. There is a second loss: a tensor core
-/// truncates when it adds, so that long sums drift towards zero by half a unit of the last place at
-/// every step. Therefore the sums of a stage start at zero, and ordinary additions, which round to
-/// nearest, add them to the totals: one for 12 mma of a fragment.
+/// Three mma.sync replace one, the small terms first (CUTLASS calls it 3xTF32). The omitted term is
+/// at most 2^-22 of a product, four times float's rounding error. In long sums that averages out;
+/// sums of up to 32 products include the fourth term, too. There is a second error: tensor cores
+/// truncate when they add, so that long sums drift towards zero by half a unit in the last place
+/// per step. Therefore the accumulators of a stage start at zero, and are added to FP32 totals by
+/// ordinary additions, which round to nearest: one addition for 12 mma of a fragment.
 ///
-/// **Expect.** About a third of tf32/mma's speed, 55 to 60 TFLOP/s: the tensor cores are the limit
-/// now, while the loads are the same. More than FMA reaches in practice, less than its peak
-/// promises.
+/// **Expect.** About a third of the speed of tf32/mma.cu, 55 to 60 TFLOP/s: now the tensor cores
+/// are the limit, while the loads are the same. This is more than FMA reaches in practice, and less
+/// than its peak.
 /// @expect loads_per_output.shared 8 * (2 + 2 * 4) / 32 = 2.5, as in tf32/mma
 /// @expect loads_per_output.a 64 / 64 / 4 = 0.25, likewise
 /// @expect barriers_per_block 64 / 32 + 1 = 3, likewise: what is more is arithmetic
-/// **Costs.** 128 registers for sums and totals of 64 x 32 elements a warp, so one block of 256
-/// threads an SM. Numbers below 2^-115 or so lose their small part, and infinities become NaN.
-/// Declined: GPUs before compute capability 8.0, the maps that hand out less than whole tiles.
-/// **Try.** Drop end_step(), and find the shortest sum for which the suite notices.
+/// **Costs.** 128 registers for accumulators and totals of 64 x 32 elements per warp, so one block
+/// of 256 threads per SM. Values below about 2^-115 lose their small part, and infinities become
+/// NaN. Not supported: GPUs before compute capability 8.0, tile maps with parts of tiles.
+/// **Try.** Remove end_step(), and find the shortest sum for which the suite notices.
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/gemm_problem.hpp"
@@ -41,21 +40,21 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-/// The tile of c that a warp computes, as MmaSums, from factors that are split in two. With
+/// The tile of c that a warp computes, as MmaSums, from operands that are split in two. With
 /// kAllFour, the product of the small parts is added as well.
 template <int kRows, int kColumns, bool kAllFour>
 struct SplitSums {
   using Factors = MmaFactors<kRows, kColumns>;
   MmaSums<kRows, kColumns> total, of_stage;
 
-  /// Replaces a factor, a float, by its big part; returns the small one.
+  /// Replaces an operand, a float, by its big part; returns the small one.
   __device__ static std::uint32_t split(std::uint32_t& factor) {
     const float value = __uint_as_float(factor);
     factor = ptx::to_tf32(value);
     return ptx::to_tf32(value - __uint_as_float(factor));
   }
 
-  /// Adds the products of these factors, which are used up.
+  /// Adds the products of these operands, which are used up.
   __device__ void multiply(Factors& now) {
     std::uint32_t small_b[kColumns][2];
 #pragma unroll
@@ -89,7 +88,7 @@ struct SplitSums {
     }
   }
 
-  /// Moves the sums of a stage to the totals.
+  /// Moves the accumulators of a stage to the totals.
   __device__ void end_step() {
 #pragma unroll
     for (int i = 0; i < kRows; ++i) {
@@ -110,7 +109,7 @@ template <int kM, int kN, int kWarpM, int kWarpN>
 struct Shape {
   static constexpr int M = kM, N = kN, WarpM = kWarpM, WarpN = kWarpN;
   static constexpr int kThreads = kM / kWarpM * (kN / kWarpN) * 32;
-  /// Three: the copies of two are on their way while one is multiplied.
+  /// Three: the copies of two are in flight while one is multiplied.
   using Stages = MmaStages<TileOrder::along_k, kM, TileOrder::across_k, kN, 3>;
   static constexpr std::size_t kSharedBytes = Stages::kStages * Stages::kFloats * sizeof(float);
 };
@@ -154,7 +153,7 @@ __global__ void __launch_bounds__(S::kThreads, 1)
     gemm_tf32_mma_3xtf32(GemmProblem gemm, TileMapProblem map, const float* a, const float* b,
                          float* c) {
   tile_map::Tile tile;
-  if (!tile_map::tile_of_block(map, &tile)) return;  // the whole block, at once
+  if (!tile_map::tile_of_block(map, &tile)) return;  // uniform for the block
   const std::int64_t m0 = std::int64_t{tile.m} * S::M, n0 = std::int64_t{tile.n} * S::N;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int warp_m = warp / (S::N / S::WarpN) * S::WarpM;
@@ -208,7 +207,7 @@ Declined supports(const GemmProblem& gemm) {
   return tile_map::why_no_whole_tiles(tiles_of(gemm, tile(gemm)));
 }
 
-/// Whether all rows of a and b begin at multiples of 16 bytes, if the matrices do.
+/// Whether all rows of a and b are aligned to 16 bytes, if the matrices do.
 bool rows_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0 && gemm.N % 4 == 0; }
 
 template <class S, bool kAllFour>

@@ -1,36 +1,35 @@
 /// @file swap_ab.cu
-/// @brief gemm on Hopper in TF32: c^T = b^T a^T, with b^T from registers, so that nothing is
-/// repacked.
+/// @brief Swap-AB in TF32: wgmma computes c^T = b^T a^T with b^T in registers, so that no operand
+/// is transposed in memory.
 ///
 /// - Before: wgmma.cu
 /// - After: wgmma_3xtf32.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** In TF32 both factors of wgmma must run along k in shared memory, and a row-major b
-/// does not. But the first factor may come from registers, and a thread finds its numbers wherever
-/// they lie. So b becomes the first factor, transposed, and a the second one, which is as wgmma
-/// wants it:
+/// **The idea.** TF32 wgmma requires K-major operands in shared memory, and a row-major b is not.
+/// But operand A may come from registers, and a thread can gather its elements from any address. So
+/// b^T becomes operand A, and a becomes operand B, which is K-major already:
 ///
 ///     c^T [N][M]  =  b^T [N][K]              a^T [K][M]
 ///     in registers   registers, loaded       a's stage [M][K], rows along k
 ///                    from b's stage [K][N]
 ///
-/// A step is four products of 8 steps of k, each a group of its own with four registers a thread.
-/// Registers of a product must not change before it is done: so those of a step before are waited
-/// for, three others stay under way, and loads never stop the tensor cores. The rows of wgmma are
-/// columns of c in an order that is chosen for the banks of shared memory (column_of()).
+/// A step is four wgmma of 8 steps of k, each a group of its own with four operand registers per
+/// thread. These registers must not change before the wgmma has completed: so the thread waits for
+/// the wgmma of the previous step, three others stay in flight, and loads never stall the tensor
+/// cores. The order of the columns of c in wgmma's rows avoids bank conflicts (column_of()).
 ///
-/// **Expect.** No kernel for b, no workspace. Of the 128 bytes a cycle of shared memory, wgmma
-/// reads 64 of a, threads 16 of b, and TMA writes 48. Predicted on an H200: 355 us at
-/// 4096 and 2950 at 8192, in tiles of 256 x 128; 47 at 2048, one tile an SM; 12 at 1024.
+/// **Expect.** No kernel for b, no workspace. Of the 128 bytes per cycle of shared memory, wgmma
+/// reads 64 of a, threads 16 of b, and TMA writes 48. Predicted on an H200: 355 us at 4096 and 2950
+/// us at 8192, in tiles of 256 x 128; 47 us at 2048, one tile per SM; 12 us at 1024.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect requests.shared.async 2 * 2 * (1 + 4) = 20, two tiles, two steps, a box of a, four of b
 /// @expect loads_per_output.shared 64 / 64 = 1, 64 steps of k, each number for 64 rows of c
 /// @expect excess.shared.load 0, no bank twice
 /// @expect excess.shared.store 0, likewise
-/// **Costs.** 225 KB of shared memory: one block an SM. Where rows do not begin at multiples of 16
-/// bytes, a warp gathers numbers, and threads store. Declined: as by tf32/wgmma.
-/// **Try.** Load fragments before wgmma_wait_group. What does the emulator say?
+/// **Costs.** 225 KB of shared memory: one block per SM. Where rows are not aligned to 16 bytes, a
+/// warp gathers single elements, and threads store. Not supported: as in tf32/wgmma.cu.
+/// **Try.** Load fragments before wgmma_wait_group. What does the emulator report?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/gemm_problem.hpp"
@@ -42,7 +41,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Short = SwappedShape<64, 8>;    ///< For small products: tiles for more of the SMs.
+using Short = SwappedShape<64, 8>;    ///< For small GEMMs: tiles for more of the SMs.
 using Square = SwappedShape<128, 6>;  ///< Likewise.
 using Tall = SwappedShape<256, 4>;    ///< Loads 3/4 of Square's bytes.
 
@@ -79,18 +78,18 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
-    ptx::setmaxnreg_dec<kRegistersToLoad>();  // all four warps; then one is left
+    ptx::setmaxnreg_dec<kRegistersToLoad>();  // by all four warps, of which one continues
     if (thread >= kConsumerThreads + Source::kThreads) return;
     for (std::int64_t index = blockIdx.x; index < places.count; index += gridDim.x) {
       WgmmaItem item;
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         source.load(cursor, stages + stage * Shape::kStageBytes, &full[stage]);
         source.advance(cursor);
@@ -103,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   float* const drafts = reinterpret_cast<float*>(stages + Shape::kStages * Shape::kStageBytes);
   int box = 0;
@@ -123,8 +122,9 @@ __global__ void __launch_bounds__(kThreads, 1)
       const float* const b = reinterpret_cast<const float*>(stages + begin + Shape::kBytesA);
 #pragma unroll
       for (int k = 0; k < kWgmmaStep; k += 8) {
-        // All but three products are done: the one that had these registers in the last step, and
-        // behind the fourth time, all of that step's: its stage may be overwritten.
+        // All but three wgmma are complete: the one that used these registers in the last step is,
+        // so they may be loaded; after the fourth wait, all of that step's are, so its stage may be
+        // overwritten.
         ptx::wgmma_wait_group<3>();
         if (k == kWgmmaStep - 8 && last_stage >= 0 && arrives) {
           ptx::mbarrier_arrive(&empty[last_stage]);
@@ -148,7 +148,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   result.finish();
 }
 
-/// One block an SM, if there is so much work: each takes one item after the other.
+/// Launches one block per SM, but no more blocks than there are items.
 template <class Shape, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& result) {
   const WgmmaPlaces places(work);
@@ -158,7 +158,7 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const Result& res
       source, work, places, result);
 }
 
-/// The work of a product with this shape. Blocks that run at the same time have tiles of about 2048
+/// The tiles of a GEMM with this shape. Blocks that run at the same time have tiles of about 2048
 /// columns and as many rows.
 template <class Shape>
 WgmmaWork work_of(const GemmProblem& gemm) {
@@ -170,8 +170,7 @@ WgmmaWork work_of(const GemmProblem& gemm) {
           .group = 2048 / Shape::N};
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);

@@ -1,14 +1,15 @@
 /// @file wgmma.cu
-/// @brief gemm on Hopper: TMA feeds wgmma through a ring of stages in shared memory.
+/// @brief TF32 `wgmma`: TMA fills a ring of stages in shared memory, and consumer warpgroups
+/// multiply.
 ///
 /// - Before: persistent.cu
 /// - After: swap_ab.cu, fp8/wgmma.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** No thread copies or loads fragments. `wgmma` is a matrix product of four warps, d
-/// [64][N] += a [64][8] * b [8][N] with N up to 256: its factors lie in shared memory, and it runs
-/// while the warps go on. TMA (TMA) brings a box of an array when one thread asks for
-/// it: zeros for what lies outside, factors rounded to TF32. Barriers connect copies and products:
+/// **The idea.** No thread copies or loads fragments. `wgmma` is a GEMM of four warps, d [64][N] +=
+/// a [64][8] * b [8][N] with N up to 256: it reads its operands from shared memory and runs
+/// asynchronously. TMA copies a box of an array for one instruction of one thread: it writes zeros
+/// outside of the array and rounds to TF32. Barriers connect copies and wgmma:
 ///
 ///     producer (one warp)          stages                    consumers (two warpgroups)
 ///     wait for empty[s]      +--------+--------+--- - -+     wait for full[s]
@@ -16,21 +17,21 @@
 ///     a box of a, one of b ->+--------+--------+--- - -+->   all but those done: empty[s - 1]
 ///     s + 1                      0        1      ...         s + 1
 ///
-/// Blocks stay for several tiles: the producer loads the next one while the consumers store the
-/// last. In both tiles k must run fastest; in b [k][n] it does not, so a kernel transposes b into
-/// the workspace.
+/// The kernel is persistent: the producer loads the next tile while the consumers store the last
+/// one. Both operands must be K-major; b [k][n] is not, so a kernel transposes b into the
+/// workspace.
 ///
-/// **Expect.** A tile of 128 x 256 loads 48 KB a step, for 1024 cycles of the tensor cores.
-/// Predicted on an H200: 330 to 390 TFLOP/s at 4096 without the transpose, which weighs half as
-/// much at 8192.
+/// **Expect.** A tile of 128 x 256 loads 48 KB per step, for 1024 cycles of the tensor cores.
+/// Predicted on an H200: 330 to 390 TFLOP/s at 4096 without the transposition, whose share is half
+/// as large at 8192.
 /// @expect on --m 128 --n 128 --k 64 --dtype tf32
 /// @expect requests.shared.async 2 * 2 * 2 = 8, two tiles, two steps, a box of a and one of b
-/// @expect lanes_per_request.shared.async 1, one thread asks for a box
+/// @expect lanes_per_request.shared.async 1, one thread issues the copy of a box
 /// @expect bytes_per_lane.shared.async (128 + 64) * 32 * 4 / 2 = 12288
 /// @expect loads_per_output.b 64 * 128 / (128 * 128) = 0.5, transposed once
-/// **Costs.** 99 to 198 KB of shared memory a block; a workspace as large as b. Where rows of a do
-/// not begin at multiples of 16 bytes, a warp gathers elements: right, and slow. Declined: fp32
-/// problems, all but compute capability 9.0, maps that hand out less than whole tiles.
+/// **Costs.** 99 to 198 KB of shared memory per block; a workspace of the size of b. Where rows of
+/// a are not aligned to 16 bytes, a warp gathers elements, which is slow. Not supported: fp32
+/// problems, all but compute capability 9.0, tile maps with parts of tiles.
 /// **Try.** Give the ring two stages instead of four. Is it half as fast, and why not?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
@@ -44,9 +45,9 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small products.
+using Narrow = WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small GEMMs.
 using Medium = WgmmaShape<128, 128, 3, 2>;  ///< Likewise.
-using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block an SM; loads 3/4 of Medium's bytes.
+using Large = WgmmaShape<128, 256, 4, 1>;   ///< One block per SM; loads 3/4 of Medium's bytes.
 
 /// Source: TiledSource or GatheredSource. Grid: <= places.count; block kWgmmaThreads.
 template <class Shape, class Source>
@@ -69,7 +70,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producer. It runs ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
       if (!item_at(work, places, index, &item)) continue;
       auto cursor = source.at(item);
       for (int step = item.first; step < item.last; ++step) {
-        // Until the consumers have read what the stage held a round ago; at once in round 0.
+        // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
         ptx::mbarrier_wait(&empty[stage], round ^ 1);
         char* a = stages + stage * Shape::kStageBytes;
         source.load(cursor, reinterpret_cast<float*>(a),
@@ -122,7 +123,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
         }
       }
       ptx::wgmma_commit_group();
-      // All but this step's products are done: the stage before may be overwritten.
+      // Waits for the wgmma of the previous step: its stage may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&empty[last_stage]);
       last_stage = stage;
@@ -167,8 +168,7 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kBlocks)
   }
 }
 
-/// As many blocks as run at the same time, if there is so much work: each takes one item after the
-/// other.
+/// Launches as many blocks as are resident at the same time, but no more than there are items.
 template <class Shape, class Source>
 void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Shape>& result) {
   const std::int64_t resident = std::int64_t{multiprocessors()} * Shape::kBlocks;
@@ -178,10 +178,10 @@ void launch_wgmma(const Source& source, const WgmmaWork& work, const RowMajor<Sh
          source, work, places, result);
 }
 
-/// Rows of the transposed b begin at multiples of 16 bytes.
+/// Rows of the transposed b are aligned to 16 bytes.
 std::int64_t pitch_of(const GemmProblem& gemm) { return ceil_div(gemm.K, 4) * std::int64_t{4}; }
 
-/// The work of a product with this shape.
+/// The tiles of a GEMM with this shape.
 template <class Shape>
 WgmmaWork work_of(const GemmProblem& gemm) {
   return {.tiles_m = ceil_div(gemm.M, Shape::M),
@@ -191,7 +191,7 @@ WgmmaWork work_of(const GemmProblem& gemm) {
           .map = gemm.map};
 }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for each multiprocessor.
+/// Calls body(Shape) for the largest shape that has a tile for each SM.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   const int sms = multiprocessors();
@@ -219,8 +219,8 @@ std::size_t workspace_bytes(const GemmProblem& gemm) {
   return static_cast<std::size_t>(gemm.N * pitch_of(gemm)) * sizeof(float);
 }
 
-/// Whether all rows of a begin at multiples of 16 bytes, and those of c at multiples of 8, if the
-/// first ones do.
+/// Whether all rows of a are aligned to 16 bytes, and those of c at multiples of 8, if the first
+/// ones do.
 bool rows_of_a_in_fours(const GemmProblem& gemm) { return gemm.K % 4 == 0; }
 bool columns_in_pairs(const GemmProblem& gemm) { return gemm.N % 2 == 0; }
 

@@ -1,33 +1,34 @@
 /// @file wgmma_3xtf32.cu
-/// @brief gemm on Hopper with float's accuracy: three products in TF32, of which one factor needs
-/// no splitting.
+/// @brief 3xTF32 with `wgmma`: three TF32 products have the accuracy of float, and only one operand
+/// is split in registers.
 ///
 /// - Before: swap_ab.cu
 /// - The same maths: cpu_reference/gemm/triple_loop.cpp
 ///
-/// **The idea.** Each factor is the sum of two in TF32, as in mma_3xtf32.cu, and three products of
-/// them are a product of floats. Here only b is in registers, where it can be split. But wgmma
-/// ignores the 13 low bits of a number in shared memory: a's tile as it lies *is* the big part, cut
-/// off. Two warps write the small part behind it:
+/// **The idea.** Each operand is the sum of two TF32 values, as in mma_3xtf32.cu. Here only b is in
+/// registers, where it can be split. But wgmma ignores the 13 low bits of a float in shared memory:
+/// the tile of a is the truncated big part already. Two warps write its small part to a second
+/// tile:
 ///
 ///     a loader      splitters (2 warps)                consumers
 ///     stage s ->    small = x - cut_off(x)      ->     8 products with a small part
 ///                   for the M x 32 numbers of a        4 with both big ones: 12 in a group
 ///
-/// Tensor cores truncate when they add. So a step begins at zero, and its sums are added to totals
-/// by ordinary additions. A consumer waits for its products for that; the other one's keep the
-/// tensor cores busy in the meantime, so that neither needs a second set of registers.
+/// Tensor cores truncate when they add. So each step starts at zero, and its accumulators are added
+/// to totals by ordinary additions. A consumer waits for its wgmma before the addition; those of
+/// the other consumer keep the tensor cores busy, so that no second set of accumulators is needed.
 ///
-/// **Expect.** Three times the products of tf32/swap_ab: 915 us at 4096 at the tensor cores'
-/// full speed. wgmma reads 64 bytes a cycle from shared memory; loads, splitters and fragments, 50
-/// more. Predicted on an H200: 1200 us at 4096, 9400 at 8192, 165 at 2048, 30 at 1024.
+/// **Expect.** Three times the wgmma of tf32/swap_ab.cu: 915 us at 4096 at the peak of the tensor
+/// cores. wgmma reads 64 bytes per cycle from shared memory; loads, splitters and fragments 50
+/// bytes more. Predicted on an H200: 1200 us at 4096, 9400 us at 8192, 165 us at 2048, 30 us at
+/// 1024.
 /// @expect on --m 128 --n 128 --k 64
 /// @expect requests.shared.async 2 * 2 * (1 + 4) = 20, as before: floats as they are
 /// @expect loads_per_output.shared 64 / 64 + 64 * 64 / 4 / (64 * 128) = 1.125, splitters load fours
 /// @expect excess.shared.load 0, no bank twice
-/// **Costs.** A small part of up to 2^-10 of a number, where rounding would leave 2^-11. Sums of up
-/// to 32 products get the fourth one, as in mma_3xtf32. Infinities become NaN. Declined: all but
-/// compute capability 9.0, maps that hand out less than whole tiles.
+/// **Costs.** The small part is up to 2^-10 of a value, where rounding would leave 2^-11. Sums of
+/// up to 32 products include the fourth term, as in mma_3xtf32. Infinities become NaN. Not
+/// supported: all but compute capability 9.0, tile maps with parts of tiles.
 /// **Try.** Let the splitters write zeros. Which tests notice, and which do not?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/ptx.hpp"
@@ -41,7 +42,7 @@
 namespace convladder::BACKEND::cuda_optimized::gemm {
 namespace {
 
-using Short = SwappedShape<64, 6, 2>;    ///< For small products: tiles for more of the SMs.
+using Short = SwappedShape<64, 6, 2>;    ///< For small GEMMs: tiles for more of the SMs.
 using Square = SwappedShape<128, 4, 2>;  ///< Taller ones would have more sums than registers.
 
 /// Of a block: the consumers, and a warpgroup of which one warp loads and two split.
@@ -98,7 +99,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   __syncthreads();  // separates the initialisation from all use of the barriers
 
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= kConsumerThreads) {
     // The producers. They run ahead of the consumers by as many stages as there are, also into the
     // next tile, while they store the last one.
@@ -120,7 +121,7 @@ __global__ void __launch_bounds__(kThreads, 1)
           __syncwarp();              // separates all lanes' stores from the arrival
           if (arrives) ptx::mbarrier_arrive(&ready[stage]);
         } else {
-          // Until the consumers have read what the stage held a round ago; at once in round 0.
+          // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
           ptx::mbarrier_wait(&empty[stage], round ^ 1);
           source.load(cursor, to, &full[stage]);
           source.advance(cursor);
@@ -134,7 +135,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
 
   float* const drafts = reinterpret_cast<float*>(stages + Shape::kStages * Shape::kStageBytes);
   int box = 0;
@@ -200,7 +201,7 @@ __global__ void __launch_bounds__(kThreads, 1)
   result.finish();
 }
 
-/// One block an SM, if there is so much work: each takes one item after the other.
+/// Launches one block per SM, but no more blocks than there are items.
 template <class Shape, class Source, class Result>
 void launch_wgmma(const Source& source, const WgmmaWork& work, bool all_four,
                   const Result& result) {
@@ -226,8 +227,7 @@ WgmmaWork work_of(const GemmProblem& gemm, int products = 1, int splits = 1) {
 /// Whether the rounding of a few products counts: their small parts must be multiplied, too.
 bool is_short(const GemmProblem& gemm) { return gemm.K <= kWgmmaStep; }
 
-/// Calls body(Shape) for the largest shape of which there is a tile for nine of ten
-/// multiprocessors.
+/// Calls body(Shape) for the largest shape that has a tile for nine of ten SMs.
 template <class Body>
 auto with_shape(const GemmProblem& gemm, const Body& body) {
   const std::int64_t enough = ceil_div(9 * multiprocessors(), 10);

@@ -1,13 +1,12 @@
 /// @file wgmma_3xtf32.cuh
-/// @brief wgmma_3xtf32.cu's product as a building block of convolutions: several of one size.
+/// @brief Batched GEMM of wgmma_3xtf32.cu, a building block of convolutions.
 #pragma once
 
 #include "core/implementation.hpp"
 
 namespace convladder::BACKEND::cuda_optimized::gemm {
 
-/// c = a b for each of them. The matrices lie one behind the other, and begin at multiples of 16
-/// bytes.
+/// c = a b for each of them. The matrices lie one after the other, and are aligned to 16 bytes.
 struct Products3xTf32 {
   int products;    ///< How many.
   int M, N, K;     ///< Of each; multiples of 64, 4 and 32, unless there is one product.

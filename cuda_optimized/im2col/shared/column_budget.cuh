@@ -50,7 +50,7 @@ inline std::size_t column_workspace(const Conv2dProblem& conv) {
       checked_product({images_at_a_time(conv), column_bytes(conv)}, "bytes of columns"));
 }
 
-/// Why the columns cannot be the operand of a matrix product, whose extents are ints.
+/// Why the columns cannot be the operand of a GEMM, whose extents are ints.
 inline Declined columns_too_large(const Conv2dProblem& conv) {
   constexpr std::int64_t kMax = std::numeric_limits<int>::max();
   const Im2colProblem columns = columns_of_images(conv, 1);

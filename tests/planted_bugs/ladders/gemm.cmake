@@ -389,6 +389,6 @@ planted_bug(part_of_a_neighbour_tile_added
 planted_bug(sums_read_before_they_are_sent
   RUNG cuda_optimized/gemm/hopper/split_k_tail
   WITH core/cuda/tensor_map.cu
-  FIND [==[    meet_all_blocks();  // separates what is sent from what is read]==]
+  FIND [==[    meet_all_blocks();  // separates the stores of parts from their loads]==]
   REPLACE [==[]==]
   TEACHES "who adds what others send waits until they have sent it")

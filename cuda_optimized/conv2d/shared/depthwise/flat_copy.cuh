@@ -26,7 +26,7 @@ __device__ inline int flat_phase(const float* global) {
 __device__ inline void flat_load(float* shared, const float* global, int count, int thread,
                                  int threads) {
   const int phase = flat_phase(global);
-  if (phase == 0 && count % 4 == 0) {  // nothing but vectors
+  if (phase == 0 && count % 4 == 0) {  // only vectors
     for (int i = 4 * thread; i < count; i += 4 * threads) {
       ptx::cp_async<16>(shared + i, global + i);
     }
@@ -51,7 +51,7 @@ __device__ inline void flat_load(float* shared, const float* global, int count, 
 __device__ inline void flat_store(const float* shared, float* global, int count, int thread,
                                   int threads) {
   const int phase = flat_phase(global);
-  if (phase == 0 && count % 4 == 0) {  // nothing but vectors
+  if (phase == 0 && count % 4 == 0) {  // only vectors
     for (int i = 4 * thread; i < count; i += 4 * threads) {
       *reinterpret_cast<float4*>(global + i) = *reinterpret_cast<const float4*>(shared + i);
     }

@@ -1,6 +1,6 @@
 /// @file nhwc_rows.cuh
 /// @brief What the depthwise rungs in NHWC have in common: tiles of pixels, rows of vectors of four
-/// channels, and filters turned so that neighbouring channels lie side by side.
+/// channels, and filters transposed so that adjacent channels are contiguous.
 #pragma once
 
 #include <algorithm>
@@ -74,7 +74,7 @@ __device__ inline void add_product(float4& sum, const float4& a, const float4& b
   sum.w += a.w * b.w;
 }
 
-/// Four neighbouring numbers in one load; the first one's place is a multiple of 4.
+/// Four adjacent elements in one load; the first one's place is a multiple of 4.
 template <class T>
 __device__ float4 vector_at(const T* from) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -86,7 +86,7 @@ __device__ float4 vector_at(const T* from) {
   }
 }
 
-/// The other way: rounds four sums, and stores them at once.
+/// The other way: rounds four accumulators, and stores them at once.
 template <class T>
 __device__ void store_vector(T* to, const float4& sums) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -155,7 +155,7 @@ __device__ inline float4 filter_of(const float* filters, int tap, const Plan& pl
   return *reinterpret_cast<const float4*>(filters + tap * plan.pitch() + 4 * threadIdx.x);
 }
 
-/// Why a rung declines a problem.
+/// Why a rung does not support a problem.
 inline Declined not_depthwise(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";

@@ -1,6 +1,6 @@
 /// @file nhwc_tiles.cuh
 /// @brief What the depthwise rungs in NHWC have in common that copy a tile of pixels to shared
-/// memory: tiles of 64 channels, patches of them, and filters as they lie.
+/// memory: tiles of 64 channels, patches of them, and filters in their order of memory.
 #pragma once
 
 #include <algorithm>
@@ -37,7 +37,7 @@ struct Shape {
   static constexpr int kTile = kTileRows * kTileColumns * kChannels;
 };
 
-/// Two neighbouring numbers, as one load brings them.
+/// Two adjacent elements, as one load reads them.
 template <class T>
 using Pair = std::conditional_t<sizeof(T) == sizeof(float), float2, std::uint32_t>;
 
@@ -58,7 +58,7 @@ __device__ float2 pair_at(const T* from) {
   return values_of<T>(*reinterpret_cast<const Pair<T>*>(from));
 }
 
-/// Rounds two numbers, and stores them at once.
+/// Rounds two elements, and stores them at once.
 template <class T>
 __device__ void store_pair(T* to, const float2& values) {
   if constexpr (sizeof(T) == sizeof(float)) {
@@ -117,8 +117,8 @@ struct Place {
 };
 
 /// The block begins to copy a tile of an image x [H][W][C], from pixel (h, w) and channel c on, 16
-/// bytes a thread at a time; what lies outside becomes zeros. x and its pixels begin at multiples
-/// of 16 bytes. A thread has one piece of some columns, and goes down the rows.
+/// bytes a thread at a time; what lies outside becomes zeros. x and its pixels are aligned to 16
+/// bytes. A thread has one piece of some columns, and goes down the rows.
 template <class Shape, class T>
 __device__ void begin_copies(const T* x, int H, int W, int C, int h, int w, int c, T* tile) {
   constexpr int kEach = 16 / static_cast<int>(sizeof(T)), kPieces = kChannels / kEach;
@@ -190,7 +190,8 @@ __device__ void load_patch(const T* image, int H, int W, int C, int h, int w, in
   }
 }
 
-/// Stores a patch's row of sums to neighbouring pixels, C numbers apart, of which there are `left`.
+/// Stores a patch's row of accumulators to neighbouring pixels, C numbers apart, of which there are
+/// `left`.
 template <class T>
 __device__ void store_row(T* to, int left, int C, Activation activation, float2 (&sums)[kColumns]) {
   if (activation != Activation::none) {  // the same for all: one branch, no choice a number
@@ -208,15 +209,15 @@ __device__ void store_row(T* to, int left, int C, Activation activation, float2 
   }
 }
 
-/// Why a rung declines a problem.
+/// Why a rung does not support a problem.
 inline Declined not_depthwise(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nhwc) return "layout nhwc only";
   if (conv.groups != conv.C) return "one input channel a group only (groups = C)";
   return {};
 }
 
-/// Whether pixels begin at multiples of 16 bytes and channels have a filter each, square and
-/// without dilation, in arrays of fewer than 2^31 elements.
+/// Whether pixels are aligned to 16 bytes and channels have a filter each, square and without
+/// dilation, in arrays of fewer than 2^31 elements.
 template <class T>
 bool has_pieces(const Conv2dProblem& conv) {
   const std::int64_t image = std::max(std::int64_t{conv.H} * conv.W, std::int64_t{conv.P} * conv.Q);

@@ -1,9 +1,10 @@
 /// @file plane_tile.cuh
-/// @brief How the depthwise rungs cut planes: several whole ones a block, or a band of rows of one.
+/// @brief How the depthwise rungs cut planes: several whole ones per block, or a band of rows of
+/// one.
 ///
 /// A channel's plane of outputs depends on that channel's inputs alone: forward, one plane of x
-/// becomes K/C planes of y; backward, K/C planes of dy become one of dx. Planes lie one behind the
-/// other, so that as many as fit are loaded, and stored, as one piece of memory.
+/// becomes K/C planes of y; backward, K/C planes of dy become one of dx. Planes lie one after the
+/// other, so that as many as fit are loaded, and stored, as contiguous memory.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +30,7 @@ HOST_DEVICE constexpr std::int64_t flat_room(std::int64_t count) { return (count
 /// What a block computes at once.
 struct PlanePlan {
   bool whole;       ///< Whole planes, in and out, with room for all their rows; else bands of rows.
-  int planes;       ///< Channels' planes, one behind the other; more than one only as a whole.
+  int planes;       ///< Channels' planes, one after the other; more than one only as a whole.
   int rows;         ///< Rows of each output plane.
   int multiplier;   ///< K/C: planes of y for each one of x.
   int rounds;       ///< One after the other: all K/C planes at once, or one in each round.
@@ -58,7 +59,7 @@ struct PlanePlace {
 /// The thread's place; the block begins with plane `plane0` of N * C.
 __device__ inline PlanePlace plane_place(const PlanePlan& plan, int plane0, int thread) {
   const int line = plan.by_segments.quotient(thread), plane = plan.by_rows.quotient(line);
-  // A thread behind the last plane computes nothing, but its channel must still be a valid number.
+  // A thread beyond the last plane computes nothing, but its channel must still be a valid number.
   const int n = plan.by_channels.quotient(plane0 + plane);
   return {plane, plan.by_rows.remainder(line, plane), plan.by_segments.remainder(thread, line),
           plan.by_channels.remainder(plane0 + plane, n)};
@@ -132,7 +133,7 @@ inline std::string in_words(const PlanePlan& plan) {
                                    : ", several rounds");
 }
 
-/// Why such a rung declines a problem, where plan_planes() has nothing to do with it.
+/// Why such a rung does not support a problem, where plan_planes() has nothing to do with it.
 inline Declined not_depthwise(const Conv2dProblem& conv) {
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";

@@ -3,7 +3,7 @@
 /// filters' weights in shared memory, and vector loads.
 ///
 /// All threads of a warp multiply by the same weights at the same time: they load them from one
-/// address (a broadcast), and four at once where the filters of a tap lie side by side.
+/// address (a broadcast), and four at once where the filters of a tap are adjacent.
 ///
 ///     weights [K][C][R][S]            in shared memory, 6 filters
 ///     filter 0: t0 t1 t2 ...          tap 0: f0 f1 f2 f3 | f4 f5 . .

@@ -1,5 +1,5 @@
 /// @file row_segment.cuh
-/// @brief A piece of a row, from memory into a thread's registers, and back.
+/// @brief A piece of a row, loads to and stores from a thread's registers.
 #pragma once
 
 #include "core/cuda/launch.hpp"

@@ -1,5 +1,6 @@
 /// @file row_tile.cuh
-/// @brief A block's pixels in rows: which thread has which, its weights, and its sums' way to y.
+/// @brief Row tiles: the pixels and weights of each thread, and the stores of its accumulators to
+/// y.
 ///
 /// A thread has kRowPixels neighbours of a row, in kRows rows, for some filters:
 ///
@@ -17,13 +18,13 @@ namespace convladder::BACKEND::cuda_optimized::conv2d {
 inline constexpr int kRowPixels = 4;  ///< Neighbouring outputs of a row of a thread: a float4.
 inline constexpr int kRows = 2;       ///< Of pixels, one below the other, of a thread.
 /// Floats between the places of a thread's pixels on their way out: so that 32 threads meet no bank
-/// twice, neither where they write (side by side) nor where they read (4 pixels of 8 threads).
+/// twice, neither where they write (adjacent) nor where they read (4 pixels of 8 threads).
 inline constexpr int kPassPitch = 40;
 
 /// How a block is made of threads.
 struct RowTile {
   int filters;           ///< Of a thread.
-  int lanes_x;           ///< Threads of a warp side by side.
+  int lanes_x;           ///< Threads of a warp along a row.
   int warps_y, warps_f;  ///< Warps with other rows, and with other filters.
   int stages;            ///< Channels that a block has room for.
   int min_blocks;        ///< Of an SM, at least.
@@ -67,8 +68,8 @@ __device__ void load_filters(const float* weights, std::int64_t filter_size, int
   }
 }
 
-/// Begins to copy the rows h0 ... and columns w0 ... of a channel into the tile, zeros where they
-/// fall into the padding: T::kInRows rows of T::kInColumns, T::kPitch floats apart.
+/// Starts to copy the rows h0 ... and columns w0 ... of a channel into the tile, with zeros in the
+/// padding: T::kInRows rows of T::kInColumns, T::kPitch floats apart.
 /// @param aligned the channel lies at a multiple of 16 bytes, and W and w0 are multiples of 4
 template <class T>
 __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h0, int w0,
@@ -112,7 +113,7 @@ __device__ void load_tile(const Conv2dProblem& conv, const float* channel, int h
 
 /// How a warp stores its sums. A thread has 4 neighbouring pixels, and rows of y begin anywhere. So
 /// the warp passes a filter's sums on through shared memory, its pass
-/// [kRows][kRowPixels][kPassPitch], and stores floats of neighbouring threads side by side.
+/// [kRows][kRowPixels][kPassPitch], and stores contiguous floats of adjacent threads.
 template <class T>
 class RowStores {
  public:
@@ -131,7 +132,7 @@ class RowStores {
     }
   }
 
-  /// Writes this thread's sums to the warp's pass.
+  /// Writes this thread's accumulators to the warp's pass.
   __device__ static void pass_on(const Conv2dProblem& conv, const float (&sums)[kRows][kRowPixels],
                                  float* pass) {
     const int lane = static_cast<int>(threadIdx.x) % 32;

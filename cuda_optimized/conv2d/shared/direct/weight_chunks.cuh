@@ -1,5 +1,6 @@
 /// @file weight_chunks.cuh
-/// @brief How weights are cut into pieces that fit into constant memory, and get there. Host code.
+/// @brief How weights are cut into pieces that fit into constant memory, and are copied to it. Host
+/// code.
 #pragma once
 
 #include <algorithm>

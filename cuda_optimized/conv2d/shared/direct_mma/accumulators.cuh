@@ -1,5 +1,5 @@
 /// @file accumulators.cuh
-/// @brief A warp's sums of direct/mma_tf32.cu, and their way to y.
+/// @brief A warp's accumulators of direct/mma_tf32.cu, and their stores to y.
 #pragma once
 
 #include "core/conv2d_problem.hpp"
@@ -8,12 +8,12 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// A warp's sums: filters in 16s, pixels in groups of two fragments, as mma's d.
+/// A warp's accumulators: filters in 16s, pixels in groups of two fragments, as mma's d.
 template <class S>
 using Sums = float[S::kFilterTiles][S::kGroups][2][4];
 
-/// Stores a warp's sums: four floats at a time, or by way of the warp's draft, 32 neighbours at a
-/// time.
+/// Stores a warp's accumulators: four floats at a time, or by way of the warp's draft, 32
+/// neighbours at a time.
 /// @param y the first filter's plane of the tile's image
 template <class S>
 __device__ void store(const Conv2dProblem& conv, const Tiling& tiling, OutputPixel at, int first,

@@ -1,5 +1,5 @@
 /// @file half_accumulators.cuh
-/// @brief A warp's sums of direct/mma.cu, and their way to y.
+/// @brief A warp's accumulators of direct/mma.cu, and their stores to y.
 #pragma once
 
 #include "core/conv2d_problem.hpp"
@@ -9,7 +9,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// A warp's sums as mma's d: filters in eights, pixels in fragments of 16.
+/// A warp's accumulators as mma's d: filters in eights, pixels in fragments of 16.
 template <class S>
 using HalfPatchSums = float[S::kTiles][S::kFragments][4];
 
@@ -38,8 +38,8 @@ __device__ std::uint32_t rounded_pair(float first, float second) {
   return rounded_to<T>(first).bits | std::uint32_t{rounded_to<T>(second).bits} << 16;
 }
 
-/// Stores a warp's sums of the tile's pixels from `first` on: four side by side at a time; or by
-/// way of the warp's draft [32 pixels][8 filters], where a lane has them of one pixel.
+/// Stores a warp's accumulators of the tile's pixels from `first` on: four adjacent at a time; or
+/// by way of the warp's draft [32 pixels][8 filters], where a lane has them of one pixel.
 /// @param y the first filter's plane of the tile's image
 template <class S, class T>
 __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, HalfPatchPlace at,
@@ -78,7 +78,7 @@ __device__ void store(const Conv2dProblem& conv, const HalfPatchTiling& tiling, 
       continue;
     }
     // Pixel 4 g + i of 32 is row 8 i + g of the draft: then neither the stores nor the loads have
-    // lanes that ask a bank for different words.
+    // lanes that access different words of a bank.
     const std::int64_t offset = offset_of(first + 16 * f + 4 * (lane % 8) + lane / 8);
     std::int64_t to = offset;
 #pragma unroll

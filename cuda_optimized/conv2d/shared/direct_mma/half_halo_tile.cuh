@@ -48,7 +48,7 @@ __device__ void ask_for_patch(const Conv2dProblem& conv, const HalfPatchTiling& 
   const T* const image = x + std::int64_t{at.n} * conv.C * conv.H * conv.W;
   for (int line = warp; line < tiling.channels * tiling.in_rows; line += tiling.warps) {
     const int c = tiling.by_in_rows.quotient(line), i = tiling.by_in_rows.remainder(line, c);
-    // Negative coordinates turn into huge unsigned ones.
+    // Negative coordinates become huge unsigned ones.
     const bool row_inside = static_cast<unsigned>(h0 + i) < static_cast<unsigned>(conv.H);
     const T* const row = image + (std::int64_t{c} * conv.H + (row_inside ? h0 + i : 0)) * conv.W;
     T* const to = reinterpret_cast<T*>(patch + c * tiling.plane + i * tiling.pitch);
@@ -107,7 +107,7 @@ __device__ void stage_filters(const Conv2dProblem& conv, const HalfPatchTiling& 
                               const HalfPatchFilters& filters, const T* weights, const float* bias,
                               std::uint32_t* shared) {
   constexpr int kWords = kWordsAtOnce<S>, kTilesAtOnce = kWords / 2;
-  constexpr int kAtATime = S::kTiles == 1 ? 4 : 1;  // so that eight loads or more are on their way
+  constexpr int kAtATime = S::kTiles == 1 ? 4 : 1;  // so that eight loads or more are in flight
   const int thread = static_cast<int>(threadIdx.x), threads = tiling.warps * 32;
   const int filter_size = tiling.channels * conv.R * conv.S;
   for (int set = 0; set <= tiling.odd; ++set) {

@@ -29,12 +29,12 @@ using EightFilterEights = HalfPatchShape<8, 2, 2>;  ///< 64 filters.
 using FourFilterEights = HalfPatchShape<4, 4, 2>;   ///< 32 filters.
 using OneFilterEight = HalfPatchShape<1, 4, 3>;     ///< 8 filters.
 
-/// How a problem is cut up, and how a block uses its shared memory, all in words of two numbers:
+/// How a problem is cut up, and how a block uses its shared memory, all in words of two elements:
 ///     weights [1 + odd][steps][tiles][64] | taps [1 + odd][steps][4][4] | biases [8 * tiles] |
 ///     drafts [warps][kHalfDraftWords] | two patches [channels][plane]
 struct HalfPatchTiling {
   int tiles;         ///< of 8 filters, of a block
-  int odd;           ///< 1: the stride is odd, so windows begin in even and odd columns by turns
+  int odd;           ///< 1: the stride is odd, so windows begin in even and odd columns alternately
   int rows, across;  ///< of a tile of y: rows, and pieces of 16 columns, or of 32 if odd
   int in_rows, in_columns;       ///< of its patch of x
   int width, shift;              ///< numbers of a copy; columns before the first one that is needed
@@ -77,7 +77,7 @@ struct HalfPatchTiling {
 /// Bytes of a block's shared memory, if it has so many words.
 constexpr std::int64_t bytes_of_words(std::int64_t words) { return 4 * words; }
 
-/// Whether neighbouring windows begin in even and in odd columns by turns.
+/// Whether neighbouring windows begin in even and in odd columns alternately.
 inline bool odd_windows(const Conv2dProblem& conv) { return conv.Q > 1 && conv.stride.w % 2 != 0; }
 
 /// Columns of a patch before the first one that is needed, with copies of `width` numbers.
@@ -85,8 +85,8 @@ inline int patch_shift(const Conv2dProblem& conv, int width) {
   return (width - conv.pad.left % width) % width;
 }
 
-/// Words that a row of a filter takes. Taps side by side share words, the first of which may begin
-/// a column before them; taps further apart have a word each.
+/// Words that a row of a filter takes. Adjacent taps share words, the first of which may begin a
+/// column before them; taps further apart have a word each.
 inline std::int64_t row_pairs_of(const Conv2dProblem& conv, int width) {
   if (conv.dilation.w > 1) return conv.S;
   const int lead = odd_windows(conv) ? 1 : patch_shift(conv, width) % 2;
@@ -125,7 +125,7 @@ inline std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit,
   std::int64_t pitch = in_columns / 2, plane = in_rows * pitch;
   if (tiling->row_pairs % 4 != 0) {
     // A load of four pairs then goes on in the window's next row, which should lie in the banks
-    // behind those that the eight pixels, or the four of a piece, use of this one.
+    // after those that the eight pixels, or the four of a piece, use of this one.
     const std::int64_t span = ceil_div<std::int64_t>(extent_w + 1, 2) +
                               (tiling->odd ? 7 : 3) * std::int64_t{2} * tiling->stride.w;
     pitch = words_to_bank(pitch, ceil_div<std::int64_t>(span, unit / 2) * (unit / 2));
@@ -217,7 +217,7 @@ std::optional<HalfPatchTiling> half_tile_with(const Conv2dProblem& conv, int wid
   return best;
 }
 
-/// As many blocks an SM as there should be, else one; as many filters a block as possible.
+/// As many blocks per SM as there should be, else one; as many filters a block as possible.
 inline std::optional<HalfPatchTiling> choose_half_tiling(const Conv2dProblem& conv, int width,
                                                          bool direct) {
   const int filters = conv.K / conv.groups;

@@ -38,7 +38,7 @@ __device__ void ask_for_patch(const Conv2dProblem& conv, const Tiling& tiling, O
   const int w0 = at.q * tiling.stride.w - conv.pad.left - tiling.shift;
   const float* const image = x + std::int64_t{at.n} * conv.C * conv.H * conv.W;
   for_own_lines(tiling, patch, [&](int c, int i, float* line) {
-    // Negative coordinates turn into huge unsigned ones.
+    // Negative coordinates become huge unsigned ones.
     const bool row_inside = static_cast<unsigned>(h0 + i) < static_cast<unsigned>(conv.H);
     const float* const row =
         image + (std::int64_t{c} * conv.H + (row_inside ? h0 + i : 0)) * conv.W;
@@ -51,7 +51,7 @@ __device__ void ask_for_patch(const Conv2dProblem& conv, const Tiling& tiling, O
   });
 }
 
-/// Rounds what this very thread has asked for, once it has landed.
+/// Rounds the elements that this thread copied, after their arrival.
 template <int kWidth>
 __device__ void round_patch(const Tiling& tiling, float* patch) {
   const int lane = static_cast<int>(threadIdx.x) % 32;

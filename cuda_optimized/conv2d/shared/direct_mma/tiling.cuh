@@ -19,10 +19,10 @@ inline constexpr int kMaxRows = 32;     ///< of a tile of y
 template <int kFilterTileCount, int kGroupCount, int kWarpCount>
 struct PatchShape {
   static constexpr int kFilterTiles = kFilterTileCount;  ///< of 16 filters: all of a block
-  static constexpr int kGroups = kGroupCount;            ///< of 16 pixels side by side
+  static constexpr int kGroups = kGroupCount;            ///< of 16 pixels along a row
   static constexpr int kWarps = kWarpCount;              ///< of a block, at most
-  /// A warp's draft: sums of 8 filters on their way to y. An odd multiple of 16 floats, so that
-  /// two rows of 16 floats meet 32 banks.
+  /// A warp's staging buffer: sums of 8 filters on their way to y. An odd multiple of 16 floats, so
+  /// that two rows of 16 floats meet 32 banks.
   static constexpr int kDraftPitch = 16 * (kGroupCount | 1);
 };
 using FourFilterTiles = PatchShape<4, 2, 8>;  ///< 64 filters.
@@ -99,7 +99,7 @@ inline std::int64_t lay_out(const Conv2dProblem& conv, std::int64_t limit, Tilin
   const std::int64_t least = fixed + 2 * tiling->channels * cut(cut(in_rows) * cut(in_columns)) *
                                          std::int64_t{sizeof(float)};
   if (least > limit) return least;
-  // A row of the window should go on in the banks behind those of the row before, which the eight
+  // A row of the window should go on in the banks after those of the row before, which the eight
   // pixels 0 1 4 5 8 9 12 13 use. With stride 2, these repeat every 8 banks.
   const int banks = tiling->stride.w == 2 ? 8 : 32;
   const std::int64_t behind =
@@ -193,7 +193,7 @@ inline std::int64_t shared_bytes_each(std::int64_t most) {
   return (most + 1024) / kBlocksPerSm - 1024;
 }
 
-/// Two blocks an SM if possible, else one; as many filters a block as possible.
+/// Two blocks per SM if possible, else one; as many filters a block as possible.
 inline std::optional<Tiling> choose(const Conv2dProblem& conv, int width, bool direct) {
   const std::int64_t most = device_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin);
   const int filters = conv.K / conv.groups;

@@ -1,6 +1,6 @@
 /// @file gauss_product.cuh
-/// @brief Products of complex matrices on Hopper's tensor cores, by three real ones: those of
-/// gemm/wgmma_3xtf32.cu, which explains its stages, with sums and differences in registers.
+/// @brief Complex GEMMs on tensor cores by three real ones (Gauss): the stages of
+/// gemm/wgmma_3xtf32.cu, with sums and differences computed in registers.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -10,7 +10,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// Of the factors of a product, in a stage: three matrices of U, two of V, and the small parts of
+/// Of the operands of a GEMM, in a stage: three matrices of U, two of V, and the small parts of
 /// U's, which splitters write.
 struct GaussStage {
   using Shape = gemm::SwappedShape<64, 2>;             ///< Of each matrix.
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kGaussThreads, 1)
 
   const int tiles_m = static_cast<int>(plan.m / Shape::M);  // of a matrix
   int stage = 0;
-  unsigned round = 0;  // of the ring of stages, modulo 2
+  unsigned round = 0;  // phase of the stages, modulo 2: the parity that mbarrier_wait() takes
   if (thread >= gemm::kConsumerThreads) {
     ptx::setmaxnreg_dec<kRegistersToLoad>();
     const bool splits = thread >= kFirstSplitter;
@@ -105,7 +105,7 @@ __global__ void __launch_bounds__(kGaussThreads, 1)
           __syncwarp();              // separates all lanes' stores from the arrival
           if (lane == 0) ptx::mbarrier_arrive(&ready[stage]);
         } else {
-          // Until the consumers have read what the stage held a round ago; at once in round 0.
+          // Waits until the consumers have read the stage's previous phase; in phase 0, at once.
           ptx::mbarrier_wait(&empty[stage], round ^ 1);
           ptx::mbarrier_arrive_expect_tx(&full[stage], Stage::kLoadedBytes);
           const int rows_u = product * Stage::kU * static_cast<int>(plan.m) + m;
@@ -128,7 +128,7 @@ __global__ void __launch_bounds__(kGaussThreads, 1)
     return;
   }
 
-  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have given theirs back
+  ptx::setmaxnreg_inc<kRegistersToMultiply>();  // waits until the producers have released theirs
   float* const drafts = reinterpret_cast<float*>(stages + Shape::kStages * Stage::kBytes);
   int box = 0;
   const gemm::FragmentPlace fragment_place(thread);

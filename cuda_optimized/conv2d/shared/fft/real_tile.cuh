@@ -1,5 +1,6 @@
 /// @file real_tile.cuh
-/// @brief The discrete Fourier transform of real tiles of 16 x 16: a thread a line, in registers.
+/// @brief The discrete Fourier transform of real tiles of 16 x 16: one thread per line, in
+/// registers.
 #pragma once
 
 #include "core/complex.hpp"
@@ -58,7 +59,7 @@ class RealTile {
       body(i / kPoints, i / kSide % kSide, i % kSide);
   }
 
-  /// This thread's rows to their spectra, where they stand; they are nobody else's.
+  /// Transforms this thread's rows in place; no other thread accesses them.
   __device__ void transform_rows() const {
     Point v[kSide];
 #pragma unroll
@@ -72,7 +73,7 @@ class RealTile {
       at(1, 2 * i) = v[kSide - i].re, at(1, 2 * i + 1) = v[kSide - i].im;
     }
   }
-  /// The other way round, times kSide.
+  /// The inverse transform, times kSide.
   __device__ void transform_rows_back() const {
     Point v[kSide];
     v[0] = {at(0, 0), at(1, 0)}, v[8] = {at(0, 1), at(1, 1)};
@@ -94,7 +95,7 @@ class RealTile {
     transform(v);
     if (pair == 0) pull_apart(v);
   }
-  /// The other way round, times kSide.
+  /// The inverse transform, times kSide.
   __device__ void transform_column_back(Point (&v)[kSide]) const {
     if (pair == 0) put_together(v);
     transform_back(v);

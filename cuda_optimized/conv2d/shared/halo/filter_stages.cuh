@@ -98,11 +98,11 @@ struct FilterStages {
   const PatchWork& work;     ///< with the plan
   FilterBarriers& barriers;  ///< of the slots
   char *tap_slots,           ///< in dynamic shared memory, at a multiple of gemm::kAtom
-      *patch_slots,          ///< behind them
+      *patch_slots,          ///< after them
       *staging;              ///< of both consumers
   unsigned group,            ///< whose filters stay: of all items of this block
       tiles;                 ///< of filters in a group
-  Ring patch;                ///< where this warp stands: at a tile's first patch
+  Ring patch;                ///< the position of this warp: at a tile's first patch
 
   /// Of this block.
   __device__ FilterStages(const PatchWork& of, FilterBarriers& with)
@@ -142,7 +142,7 @@ struct FilterStages {
                        bool is_first) {
     const int chunks = work.windows.chunks();
     for (int chunk = 0; chunk < chunks; ++chunk, patch.step()) {
-      // Until the consumers have read what the slot held before; at once in phase 0.
+      // Waits until the consumers have read the slot's previous phase; in phase 0, at once.
       ptx::mbarrier_wait(&barriers.empty_patch[patch.slot], patch.phase ^ 1);
       patches.load({.group = static_cast<int>(group),
                     .chunk = chunk,
@@ -156,7 +156,7 @@ struct FilterStages {
     }
   }
 
-  /// A warpgroup: the sums of a tile of pixels and tile i of the filters.
+  /// A warpgroup: the accumulators of a tile of pixels and tile i of the filters.
   template <class T, class Taps, int kSums>
   __device__ void multiply(unsigned i, float (&accumulators)[kSums]) const {
     Ring at = patch;

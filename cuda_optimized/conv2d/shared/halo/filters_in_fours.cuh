@@ -24,7 +24,7 @@ struct TmaFours {
   static constexpr bool kWholeWarp = false;  ///< one thread starts the copies
   CUtensorMap weights;                       ///< [K / 32][f][l][group_c]
 
-  /// Starts the copies of a chunk to a slot; `full` completes once all bytes are there.
+  /// Starts the copies of a chunk to a slot; `full` completes once all bytes have arrived.
   __device__ void load(const PatchFilters& filters, const Tap&, int chunk, char* slot,
                        std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, 2 * kTapBytes);

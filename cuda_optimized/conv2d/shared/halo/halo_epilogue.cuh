@@ -44,7 +44,8 @@ struct PatchResult {
     // All have stored what the staging buffer held, or TMA has: it may be overwritten.
     ptx::named_barrier_sync(1 + consumer, 128);
     round<kColumns>(filters, accumulators, staging);
-    ptx::fence_proxy_async();                    // ordinary stores, which TMA will read
+    ptx::fence_proxy_async();                    // orders ordinary stores (generic proxy) before
+                                                 // TMA's reads (async proxy)
     ptx::named_barrier_sync(1 + consumer, 128);  // separates these stores from all reads
     if (!by_tma) {
       store_columns(tiles, tile, filters, 0, kColumns, staging);

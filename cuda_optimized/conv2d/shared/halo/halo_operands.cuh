@@ -32,7 +32,7 @@ struct TmaPatches {
   int group_c;         ///< words of a group
   int bytes;           ///< of a box
 
-  /// Starts the copy to `patch`; `full` completes once all bytes are there.
+  /// Starts the copy to `patch`; `full` completes once all bytes have arrived.
   __device__ void load(const PatchOrigin& from, char* patch, std::uint64_t* full) const {
     ptx::mbarrier_arrive_expect_tx(full, bytes);
     ptx::tma_load<4>(patch, &source, full,
@@ -40,8 +40,8 @@ struct TmaPatches {
   }
 };
 
-/// TMA's view of a source that begins at a multiple of 16 bytes: of words, or of
-/// floats, which it rounds to TF32. Every second pixel, or every third, is an array, too.
+/// TMA's view of a source that is aligned to 16 bytes: of words, or of floats, which it rounds to
+/// TF32. Every second pixel, or every third, is an array, too.
 template <class Word>
 TmaPatches tma_patches(const PatchWork& work, const Word* source) {
   const Windows& windows = work.windows;
@@ -176,7 +176,7 @@ struct GatheredTaps {
   }
 };
 
-/// Writes zeros behind the boxes of all patches, where the last taps of a tile of rows end: no box
+/// Writes zeros after the boxes of all patches, where the last taps of a tile of rows end: no box
 /// overwrites them. By all kThreads of a block.
 template <int kThreads>
 __device__ void zero_behind_boxes(const PatchPlan& plan, char* patch_slots) {

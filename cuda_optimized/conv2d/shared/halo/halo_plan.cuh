@@ -15,7 +15,7 @@
 /// Between two rows lie zeros, those of the padding on the right of the one and on the left of the
 /// next: once, for both. A few columns of a tile of rows begin there: padding columns, whose
 /// accumulators map to no pixel. Rows of zeros above and below images lie before all of a tile's
-/// columns, and behind.
+/// columns, and after.
 #pragma once
 
 #include "core/cuda/device_attribute.hpp"
@@ -120,9 +120,9 @@ inline PatchTiles strips_of(const Windows& windows, int columns) {
 }
 
 /// Pixels from the beginning of a row of windows in a patch to that of the next one: all that the
-/// row's windows touch; or less, if what would lie behind its end is padding, and so is what lies
-/// there instead: the beginning of the next row. At least eight, so that a group of columns crosses
-/// one end of a row at most.
+/// row's windows touch; or less, if the pixels after the end of the row are padding, and the
+/// beginning of the next row, which is stored there instead, is padding, too. At least eight, so
+/// that a group of columns crosses one end of a row at most.
 inline int row_of(const Windows& windows) {
   const int first = windows.first.w;
   const std::int64_t touched = windows.Q + (windows.S - 1) * std::int64_t{windows.dilation.w};
@@ -168,7 +168,7 @@ inline constexpr int kTapBytes = kPatchFilters * kPixelBytes;  ///< Of a tap's w
 struct PatchPlan {
   PatchTiles tiles = {};  ///< of pixels
   int filter_blocks = 1;  ///< of kPatchFilters, in a tile of filters
-  int patch_bytes = 0;    ///< of a patch in its ring, with the zeros behind the box
+  int patch_bytes = 0;    ///< of a patch in its ring, with the zeros after the box
   int patches = 0,        ///< in their ring; 0: they do not fit
       tap_slots = 0;      ///< taps in theirs
   int staging_bytes = 0;  ///< of a consumer's staging buffer
@@ -186,7 +186,7 @@ struct PatchPlan {
 /// A ring of slots in shared memory, as those who fill it and those who read it walk through it.
 struct Ring {
   int slots;           ///< in the ring
-  int slot = 0;        ///< where one stands
+  int slot = 0;        ///< the position of a warp
   unsigned phase = 0;  ///< of the slot's barriers, modulo 2
 
   /// To the next slot.
@@ -264,7 +264,7 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
   const std::int64_t patch_rows = tiles.rows + (windows.R - 1) * std::int64_t{windows.dilation.h};
   if (tiles.rows == 0 || tiles.row > kMaxBox || patch_rows > kMaxBox) return plan;
   plan.tiles.patch_rows = static_cast<int>(patch_rows);
-  // The last column's last tap may lie behind the box, in zeros that belong to no pixel.
+  // The last column's last tap may lie after the box, in zeros that belong to no pixel.
   const std::int64_t pixels = std::max(
       patch_rows * tiles.row * tiles.images,
       (tiles.columns / 8 - 1) * std::int64_t{tiles.group} + 8 + reach_of(windows, tiles.line()));
@@ -293,9 +293,9 @@ inline PatchPlan plan_with(const Windows& windows, const PatchTiles& tiles, int 
 
 /// The plan with the fewest columns in the largest share of an SM; without patches if
 /// none fits.
-/// @param staging_bytes of a column of sums, if a block rounds them in shared memory. Without,
-/// there are no tiles of images: for a thread that stores its sums itself, another image is work
-/// for each.
+/// @param staging_bytes of a column of accumulators, if a block rounds them in shared memory.
+/// Without, there are no tiles of images: for a thread that stores its sums itself, another image
+/// is work for each.
 inline PatchPlan patch_plan(const Windows& windows, int staging_bytes) {
   PatchPlan best;
   std::int64_t least = 0;

@@ -9,7 +9,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-/// The slots, and where a warp stands in their rings.
+/// The slots, and a warp's position in their rings.
 /// @tparam kReaders warpgroups that read each patch; each has filters of its own
 /// @tparam kSlotBytes of a tap's weights, kReaders loads
 template <int kReaders = 1, int kSlotBytes = kReaders* kTapBytes>
@@ -17,9 +17,9 @@ struct PatchStages {
   const PatchWork& work;    ///< with the plan
   PatchBarriers& barriers;  ///< of the slots
   char *tap_slots,          ///< in dynamic shared memory, at a multiple of gemm::kAtom
-      *patch_slots,         ///< behind them
-      *behind;              ///< behind the patches: the rest of what the plan asks for
-  Ring patch, tap;          ///< where this warp stands
+      *patch_slots,         ///< after them
+      *behind;              ///< after the patches: the rest of the plan's shared memory
+  Ring patch, tap;          ///< the position of this warp
   int read_patch = -1,      ///< a slot that is read once the last products are done; -1: none
       read_tap = -1;        ///< likewise
 
@@ -31,7 +31,7 @@ struct PatchStages {
     patch_slots = tap_slots + of.plan.tap_slots * kSlotBytes;
     behind = patch_slots + of.plan.patches * of.plan.patch_bytes;
   }
-  /// Initialises the barriers and the zeros behind the boxes. By all kThreads of the block, with a
+  /// Initialises the barriers and the zeros after the boxes. By all kThreads of the block, with a
   /// barrier at the end.
   template <int kThreads>
   __device__ void prepare() const {
@@ -117,7 +117,7 @@ struct PatchStages {
             multiply(tap_slots + tap.slot * kSlotBytes + reader * kTapBytes,
                      first_columns + tap_offset(windows, tiles, r, s));
             ptx::wgmma_commit_group();
-            ptx::wgmma_wait_group<1>();  // all but this tap's products are done
+            ptx::wgmma_wait_group<1>();  // all but this tap's wgmma are complete
             release();
             read_tap = stay ? -1 : tap.slot;
             read_patch = r == windows.R - 1 && s == columns - 1 ? patch.slot : -1;

@@ -154,7 +154,7 @@ class OneAtATime {
 #pragma unroll 2
     for (int i = warp; i < S.M; i += S.threads() / 32) {
       const Row row = rows_[i];
-      // Negative coordinates turn into huge unsigned ones, so that one comparison checks both ends.
+      // Negative coordinates become huge unsigned ones, so that one comparison checks both ends.
       const bool inside = any &&
                           static_cast<unsigned>(row.h + h) < static_cast<unsigned>(product_.H) &&
                           static_cast<unsigned>(row.w + w) < static_cast<unsigned>(product_.W);

@@ -33,7 +33,7 @@ struct GatheredGemm {
   int groups;                     ///< Filter f of group g is output channel g * filters + f.
   std::int64_t weights_group;     ///< from a group's first weight to the next one's
   std::int64_t weights_first;     ///< of a group: that of tap (0, 0), channel 0, filter 0
-  std::int64_t weights_r, weights_s, weights_f;  ///< steps along each axis; channels side by side
+  std::int64_t weights_r, weights_s, weights_f;  ///< steps along each axis; channels are contiguous
   FastDivision by_channels, by_taps_across;      ///< by `channels`, by S
   FastDivision by_columns, by_rows;              ///< by `columns`, by `rows`
   Activation activation = Activation::none;      ///< of the sums with their bias
@@ -101,10 +101,10 @@ inline GatheredGemm gathered_gemm(const WindowProduct& product, const WeightStep
           .by_rows = FastDivision(product.rows)};
 }
 
-/// The most products of a sum: an int counts them, with some stages to spare.
+/// The largest depth of the GEMM: an int counts it, with a margin of some stages.
 constexpr std::int64_t kMaxDepth = 2147483647 - 256;
 
-/// Whether channels are copied in fours, if the source begins at a multiple of 16 bytes.
+/// Whether channels are copied in fours, if the source is aligned to 16 bytes.
 inline bool channels_in_fours(const GatheredGemm& product) { return product.channels % 4 == 0; }
 
 /// The reason not to support a problem whose sums have `products` products in TF32.

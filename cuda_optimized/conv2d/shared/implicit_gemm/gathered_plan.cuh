@@ -119,7 +119,7 @@ inline GatheredPlan plan_shape(const GatheredGemm& product, const GatheredShape&
 }
 
 /// The best plan, by a model of the time.
-/// @param may_split whether several blocks may share the sums of a tile
+/// @param may_split whether several blocks may share the accumulators of a tile
 inline GatheredPlan plan_gathered(const GatheredGemm& product, bool may_split) {
   const int most_splits = may_split ? 32 : 1;
   if (product.filters <= kThinGathered.N) return plan_shape(product, kThinGathered, most_splits, 1);

@@ -23,7 +23,7 @@ __device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4],
   }
 }
 
-/// Whether both arrays begin at multiples of 16 bytes.
+/// Whether both arrays are aligned to 16 bytes.
 inline bool begin_at_16_bytes(const void* a, const void* b) {
   return (reinterpret_cast<std::uintptr_t>(a) | reinterpret_cast<std::uintptr_t>(b)) % 16 == 0;
 }
@@ -59,7 +59,7 @@ struct HalfTiles {
       : by_filters(ceil_div(filters, filters_of_tile)), by_groups(groups) {}
 };
 
-/// What a block computes: the sums of a tile, or of one split of its steps along k.
+/// What a block computes: the accumulators of a tile, or of one split of its steps along k.
 template <class S>
 struct HalfBlock {
   int m0, rows;        ///< the first pixel, and pixels; the tile may end past the last one

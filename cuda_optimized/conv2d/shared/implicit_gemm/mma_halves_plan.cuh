@@ -1,6 +1,6 @@
 /// @file mma_halves_plan.cuh
 /// @brief Around the main loop of half-precision `mma.sync` in NHWC: the tile and the splits of a
-/// problem, and the way from accumulators to outputs, or to parts that a second kernel adds.
+/// problem, and the stores of accumulators to outputs, or to parts that a second kernel adds.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +45,7 @@ void with_shape(const HalfPlan& plan, const Body& body) {
   body(SmallHalves{});
 }
 
-/// Whether the copies of WindowVectors can be used, if the arrays begin at multiples of 16 bytes.
+/// Whether the copies of WindowVectors can be used, if the arrays are aligned to 16 bytes.
 inline bool in_vectors(const GatheredGemm& product) {
   return product.channels % kVector == 0 && product.fits_ints(LargeHalves::M);
 }

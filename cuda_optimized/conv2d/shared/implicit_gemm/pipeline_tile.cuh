@@ -112,7 +112,7 @@ class GatherTapByTap {
           from_[i] += T::kRowStep * std::uint64_t{windows_.plane};
         }
       }
-    } else {  // Channels behind the last one are multiplied by zeros, but must be finite.
+    } else {  // Channels beyond the last one are multiplied by zeros, but must be finite.
 #pragma unroll
       for (int i = 0; i < T::kPixels; ++i) {
 #pragma unroll
@@ -158,8 +158,8 @@ class GatherTapByTap {
 
   GatheredWindows<T> windows_;
   int c_, r_, s_;  ///< the next tile's first channel, and its tap
-  /// Address of the thread's first element of that tile. A number, not a pointer: behind the last
-  /// channel it lies outside of the array, and is not used.
+  /// Address of the thread's first element of that tile. An integer, not a pointer: beyond the last
+  /// channel the address lies outside of the array, and is not used.
   std::uintptr_t from_[T::kPixels];
   bool inside_[T::kPixels];  ///< whether the tap is not in the padding
 };
@@ -177,7 +177,7 @@ class GatherByTable {
     for (int row = static_cast<int>(threadIdx.x); row < product.k_rows; row += T::kThreads) {
       const int c = row / taps, r = row % taps / product.S, s = row % product.S;
       const int offset = (c * product.H + r * product.tap.h) * product.W + s * product.tap.w;
-      // Rows behind the last channel: no pixel has that tap.
+      // Rows beyond the last channel: no pixel has that tap.
       table[row] = c < product.channels ? TapOffset{static_cast<unsigned>(offset) * kBytes,
                                                     1u << r | 1u << (product.R + s)}
                                         : TapOffset{0, ~0u};

@@ -29,7 +29,7 @@ struct GatheredPixel {
   std::int64_t offset = 0;  ///< of the window's corner in x, negative in the padding
   std::uint64_t missing = ~std::uint64_t{0};  ///< bit r: row r of taps is not in x; bit R + s
 
-  /// @param j counted through all images; a pixel behind the last one misses all taps
+  /// @param j counted through all images; a pixel beyond the last one misses all taps
   __device__ GatheredPixel(const Conv2dProblem& conv, const PixelDivisions& divide, int j) {
     if (j >= conv.N * conv.P * conv.Q) return;
     const int n = divide.image.quotient(j), in_image = divide.image.remainder(j, n);
@@ -57,8 +57,8 @@ inline int table_entries(const Conv2dProblem& conv) {
   return ceil_div(ProductSizes(conv).depth, kTableStep) * kTableStep;
 }
 
-/// table [entries]: those behind the last tap are of taps that no pixel has.
-/// Grid <= ceil(entries/256), block 256.
+/// table [entries]: entries after the last tap describe taps that no pixel has. Grid <=
+/// ceil(entries/256), block 256.
 static __global__ void conv2d_make_tap_table(Conv2dProblem conv, int entries, FastDivision by_s,
                                              FastDivision by_r, TapEntry* table) {
   const ProductSizes sizes(conv);

@@ -1,6 +1,6 @@
 /// @file split_model.cuh
-/// @brief Into how many parts the sums of a tile are cut: a small model of the time that blocks
-/// take; cuda_optimized/conv2d/implicit_gemm/split_k.cu explains it.
+/// @brief Into how many parts the accumulators of a tile are cut: a small model of the time that
+/// blocks take; cuda_optimized/conv2d/implicit_gemm/split_k.cu explains it.
 #pragma once
 
 #include <functional>
@@ -36,7 +36,8 @@ double estimated_seconds(const SplitWork& work, int splits, double efficiency, i
   const double block = 2.0 * T::kBlockM * T::kBlockN * T::kBlockK * work.steps(splits) /
                        (Model::kSmFlops * efficiency);
   const std::int64_t busiest = ceil_div<std::int64_t>(work.tiles * splits, sms);  // of one SM
-  // Blocks of an SM take turns. The last ones may be too few to hide each other's waiting.
+  // Blocks of an SM hide each other's stalls. The last ones may be too few to hide each other's
+  // waiting.
   const std::int64_t last = busiest % T::kBlocks;
   double seconds = static_cast<double>(busiest) * block;
   if (last > 0 && last * T::kThreads <= 256) {

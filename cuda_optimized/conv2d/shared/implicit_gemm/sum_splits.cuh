@@ -1,6 +1,6 @@
 /// @file sum_splits.cuh
-/// @brief What several blocks computed in parts, added up in one order: the second kernel of a
-/// product whose sums are split.
+/// @brief Split-K reduction: the second kernel, which adds the parts of several blocks in a fixed
+/// order.
 #pragma once
 
 #include "core/conv2d_problem.hpp"

@@ -103,8 +103,8 @@ struct PixelRows {
   }
 };
 
-/// One thread an output, for arrays that do not begin at multiples of 16 bytes: TMA cannot read
-/// them. Block kUnalignedThreads.
+/// One thread an output, for arrays that are not aligned to 16 bytes: TMA cannot read them. Block
+/// kUnalignedThreads.
 template <class T>
 __global__ void conv2d_unaligned_windows(Conv2dProblem conv, const T* x, const T* weights,
                                          const float* bias, T* y) {

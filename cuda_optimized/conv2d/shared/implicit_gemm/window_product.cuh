@@ -65,7 +65,7 @@ inline WindowProduct forward_product(const Conv2dProblem& conv) {
 
 /// The reason not to support a problem: it is not fp32 in NCHW, or its sizes exceed 31 bits.
 inline Declined why_no_product(const Conv2dProblem& conv) {
-  constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach behind the last one
+  constexpr std::int64_t kMost = 0x7fff0000;  // a tile may reach beyond the last one
   if (conv.layout != Layout::nchw) return "layout nchw only";
   if (conv.dtype != DType::f32) return "float32 only";
   if (std::int64_t{conv.C / conv.groups} * conv.R * conv.S > kMost) {
@@ -272,7 +272,7 @@ struct StoreImages {
         fours(pixels_in_fours(product) &&
               reinterpret_cast<std::uintptr_t>(out_) % sizeof(float4) == 0) {}
 
-  /// Stores a block's accumulators, except those behind the last channel or pixel.
+  /// Stores a block's accumulators, except those beyond the last channel or pixel.
   /// @param shared kThreads * kThreadN floats of shared memory, used unless `fours`
   template <class T>
   __device__ void store(const GatheredProduct& product, const BlockPlace& place, const T& tile,

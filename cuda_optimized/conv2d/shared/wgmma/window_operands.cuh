@@ -2,8 +2,8 @@
 /// @brief How the producer warp of a wgmma rung loads a step's pixels and weights: by TMA, or
 /// element by element where TMA cannot read the arrays.
 ///
-/// A step is one tap and 32 words of channels: a word is a float, or two numbers in half precision.
-/// An operands' source has three members:
+/// A step is one tap and 32 words of channels: a word is a float, or two elements in half
+/// precision. An operands' source has three members:
 ///
 ///     Cursor at(item)               where the first step of a part of a tile begins
 ///     load(cursor, a, b, full)      copies a step into a stage, and arrives at the barrier `full`;

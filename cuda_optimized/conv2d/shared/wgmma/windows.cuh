@@ -21,7 +21,7 @@ using gemm::WgmmaItem;
 using gemm::WgmmaWork;
 
 /// @cond Doxygen looks for gemm among the classes.
-using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Two blocks an SM, for small problems.
+using Narrow = gemm::WgmmaShape<128, 64, 4, 2>;   ///< Two blocks per SM, for small problems.
 using Tall = gemm::WgmmaShape<256, 64, 5, 1>;     ///< Many pixels, few filters.
 using Medium = gemm::WgmmaShape<128, 128, 6, 1>;  ///< Where Large would have too few tiles.
 using Large = gemm::WgmmaShape<128, 256, 4, 1>;   ///< The fewest bytes for each product.

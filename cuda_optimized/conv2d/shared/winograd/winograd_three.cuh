@@ -1,5 +1,5 @@
 /// @file winograd_three.cuh
-/// @brief F(3, 3) along a line of numbers, and the weights of rows in pieces of three taps.
+/// @brief F(3, 3) along a line of elements, and the weights of rows in pieces of three taps.
 #pragma once
 
 #include "core/conv2d_problem.hpp"

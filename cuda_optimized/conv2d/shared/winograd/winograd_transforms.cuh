@@ -1,5 +1,5 @@
 /// @file winograd_transforms.cuh
-/// @brief The transforms of F(4, 3) and of F(2, 3) along a line of numbers.
+/// @brief The transforms of F(4, 3) and of F(2, 3) along a line of elements.
 #pragma once
 
 #include "core/cuda/launch.hpp"

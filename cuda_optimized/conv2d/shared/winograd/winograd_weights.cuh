@@ -8,7 +8,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::conv2d {
 
-inline constexpr int kWeightThreads = 128;  ///< Of a block: as many neighbouring numbers of U.
+inline constexpr int kWeightThreads = 128;  ///< Of a block: as many adjacent elements of U.
 
 /// weights in that order, u [frequency][group][k][m], or [frequency][group][m][k].
 /// Grid of any size, along x for the innermost axis, along y for the other one.
