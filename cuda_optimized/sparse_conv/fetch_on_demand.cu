@@ -1,35 +1,32 @@
 /// @file fetch_on_demand.cu
-/// @brief sparse_conv: gather, product and scatter in one kernel.
+/// @brief sparse_conv: fetch-on-demand; gather, GEMM and atomic scatter in one kernel.
 ///
 /// - Before: grouped_gemm.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** A block that computes a tile of a tap's product can fetch the rows itself when it
-/// needs them, and add the sums to y itself when it has them. Neither gathered rows nor products
-/// are ever stored (torchsparse's fetch-on-demand). All taps are in one launch, and no tile spans
-/// two of them, so a tile needs the weights of one tap.
+/// **The idea.** A block that computes a tile of a tap's GEMM gathers the rows itself and adds its
+/// accumulators to y itself. Neither gathered rows nor products are stored (torchsparse calls this
+/// fetch-on-demand). One launch covers all taps. Each tile belongs to one tap and needs the weights
+/// of that tap only.
 ///
 ///     pairs of a tile    features             shared memory                 y
 ///     (k, in 7, out 3)   row 7 -------------> [128 rows x 16 ]   8 x 8      row 3  += by
-///     (k, in 9, out 4)   row 9 -------------> [   channels   ] -> sums ---> row 4  += atomic
-///     (k, in 2, out 8)   row 2 -------------> [ x 16 of W_k  ] a thread     row 8  += additions
+///     (k, in 9, out 4)   row 9 -------------> [   channels   ] -> accu- --> row 4  += atomic
+///     (k, in 2, out 8)   row 2 -------------> [ x 16 of W_k  ] mulators     row 8  += additions
 ///
-/// cp.async copies rows and weights into a ring of two or three stages: while one is multiplied,
-/// the next are on their way. Tiles of several taps add to the same output at the same time: only
-/// atomic additions lose nothing. From sm_90 on, one instruction adds four neighbours.
-///
-/// **Expect.** Two launches: y is filled with the bias first (a third launch for an activation). A
-/// pair's row is read once for every 128 output channels, mostly from L2: sweep-64-subm3 with its
-/// 870,810 pairs reads the 32 MB of features seven times. P * Cout additions, 56 million, in 14
-/// million instructions. Predicted on an H200: 220 us, of which the arithmetic is 115.
+/// **Expect.** Two launches: the first fills y with the bias (a third one applies an activation). A
+/// pair's row is read once per 128 output channels, mostly from L2: the 870,810 pairs of
+/// sweep-64-subm3 read the 32 MB of features seven times. They need P * Cout = 56 million
+/// additions, in 14 million instructions. Predicted on an H200: 220 us, of which the arithmetic
+/// takes 115 us.
 /// @expect launches 2, with the fill
 /// @expect loads_per_output.features 3838 / 512 = 7.496, once for 32 output channels; single floats
 /// @expect lanes_per_output.y.atomic 3838 / 512 = 7.496
 /// @expect loads_per_output.weights 132 * 32 * 8 / 16384 = 2.0625, for 132 tiles of 32 pairs
-/// **Costs.** Not deterministic: the order of the addends is that of the atomics. The registers are
-/// full: an SM holds two blocks of 256 threads, or four of 128. Declines other types than float32.
-/// **Try.** Under `subm` let the centre's product be stored, by a launch before, instead of zeros.
-/// How many atomics fewer are there?
+/// **Costs.** Not deterministic: the atomics fix no order of the additions. Registers limit an SM
+/// to two blocks of 256 threads, or four of 128. Float32 only.
+/// **Try.** Under `subm`, let an earlier launch store the centre tap's product instead of zeros.
+/// How many atomics does this save?
 #include "core/cuda/atomic_four.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/row_epilogue.hpp"

@@ -1,35 +1,30 @@
 /// @file gather_gemm_scatter.cu
-/// @brief sparse_conv, tap by tap: rows copied together, one fast matrix product, rows added back.
+/// @brief sparse_conv: gather-GEMM-scatter; per tap, rows are gathered, multiplied, and added to y.
 ///
 /// - Before: output_stationary.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** All pairs of a tap multiply by the same matrix. Copy their rows together, and what
-/// remains is a matrix product, which we know how to make fast (here that of
-/// cuda_optimized/gemm/cp_async.cu). Then add its rows to the outputs that they belong to. spconv 1
-/// worked this way. Three kernels for each tap:
+/// **The idea.** All pairs of a tap are multiplied by the same matrix. After their rows are
+/// gathered into a contiguous buffer, a dense GEMM remains (here that of
+/// cuda_optimized/gemm/cp_async.cu). Its rows are then added to their outputs without atomics, as
+/// in spconv 1. Three kernels for each tap:
 ///
 ///     features   gather_rows    gathered  multiply_rows  product   scatter_add_rows    y
 ///     row 0 ---.             .-> [ Cin ]                [ Cout ] -.               ,-> row 0
 ///     row 1     `------------|-> [ Cin ]   x  W_k  =    [ Cout ] --|--------------`   row 1
 ///     row 2 -----------------`                                     `----------------> row 2
 ///
-/// At one tap no output row occurs twice, and launches follow one another: the addition needs no
-/// atomics, and a row's addends come in the order of the taps. Under `subm` the centre tap maps
-/// rows to themselves: its product reads features as they are, and writes y first.
-///
-/// **Expect.** sweep-64-subm3 has 125,562 sites, 870,810 pairs and 27 taps: 79 launches, some 1.5
-/// us each even without work. A pair moves 3 Cin + 4 Cout floats: its row is read, written, read
-/// again; its product is written, read, and added to y, which is read and written. The 745,248
-/// pairs that are not the centre's move 1.3 GB, mostly in L2, because a tap's buffers are 15 MB.
-/// Predicted on an H200: 450 us.
+/// **Expect.** sweep-64-subm3 has 125,562 sites, 870,810 pairs and 27 taps: 79 launches, about 1.5
+/// us each even without work. A pair moves 3 Cin + 4 Cout floats: 3 accesses of its input row, 4 of
+/// its product and output row. The 745,248 pairs outside the centre tap move 1.3 GB, mostly within
+/// L2, because the buffers of a tap are 15 MB. Predicted on an H200: 450 us.
 /// @expect launches 3 * 26 + 1 = 79, the centre needs no buffers
 /// @expect lanes_per_output.workspace.store 2 * 3326 / 512 / 4 = 3.248, rows and products of pairs
 /// @expect lanes.y.atomic 0
-/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Most products are
-/// too small for a large GPU. Declines other types than float32.
-/// **Try.** Take the gather away: let multiply_rows look up the rows itself. What does a block read
-/// twice then if Cout is larger than its tile, and what is saved?
+/// **Costs.** Workspace of most_pairs * (Cin + Cout) floats, for the largest tap. Most of the GEMMs
+/// are too small to fill a large GPU. Float32 only.
+/// **Try.** Remove the gather: let multiply_rows look up the rows. Which data does a block read
+/// twice if Cout exceeds its tile, and which accesses are saved?
 #include "core/cuda/row_epilogue.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"

@@ -1,5 +1,5 @@
 /// @file grouped_gemm.cu
-/// @brief sparse_conv: grouped GEMM; the tiles of all taps in one launch, reduced per output.
+/// @brief sparse_conv: grouped GEMM; one launch multiplies the tiles of all taps, another reduces.
 ///
 /// - Before: output_stationary.cu
 /// - After: fetch_on_demand.cu
@@ -14,20 +14,17 @@
 ///     tap 1        [ti..]                            block 3
 ///     tap 2        [tile][tile][tile][t...]          block 4, 5, 6, 7
 ///
-/// A block finds its tap from the offsets alone (first_slot()), so no list of tiles is stored. The
-/// first launch gathers the rows of all pairs, the second multiplies. A scatter of all taps at once
-/// would need atomics, so in the third launch each output *collects* its products: by its mask, and
-/// by a table place[k][out] that the first launch writes.
+/// The first launch gathers the rows of all pairs, the second multiplies. A scatter of all taps at
+/// once would need atomics, so in the third launch each output *collects* its products.
 ///
 /// **Expect.** An output adds its products in the order of the taps and is written once, with bias
-/// and activation: deterministic. A pair moves 3 Cin + 2 Cout floats, and the buffers, 223 MB each
-/// for sweep-64-subm3, exceed the L2 cache. Predicted on an H200: gather 60 us, GEMM 190 us,
-/// collect 60 us.
+/// and activation: deterministic. A pair moves 3 Cin + 2 Cout floats. The buffers, 223 MB each for
+/// sweep-64-subm3, exceed the L2 cache. Predicted on an H200: gather 60 us, GEMM 190 us, collect 60
+/// us.
 /// @expect launches 3
 /// @expect loads_per_output.features 3838 / 512 / 4 = 1.874, gathered once, in vectors
 /// @expect lanes_per_output.y.store 1 / 4 = 0.25, once, in vectors
-/// **Costs.** Workspace for P * (Cin + Cout) floats and KV * M places. Not supported: other types
-/// than float32.
+/// **Costs.** Workspace of P * (Cin + Cout) floats and KV * M indices. Float32 only.
 /// **Try.** Compute the taps in groups whose buffers fit the L2 cache. How does the collect change?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"

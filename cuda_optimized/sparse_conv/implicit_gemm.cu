@@ -1,35 +1,32 @@
 /// @file implicit_gemm.cu
-/// @brief sparse_conv: a block owns a tile of rows and channels, and does the taps that any of its
-/// rows has.
+/// @brief sparse_conv: implicit GEMM; a block executes the union of its rows' taps on one output
+/// tile.
 ///
 /// - Before: output_stationary.cu
 /// - After: implicit_gemm_sorted.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** At one tap, a tile of rows is a dense product: rows of features, gathered through
-/// nbr, times the tap's weights. Both factors go through shared memory, where many rows share the
-/// weights and many channels the rows. The sums of all taps stay in the registers of one block: no
-/// atomics, no workspace. A row without the tap is a row of zeros. The OR of the rows' masks lists
-/// the taps to do: no row of the tile has any of the others.
+/// **The idea.** At one tap, a tile of rows is a dense GEMM: rows of features, gathered through
+/// nbr, times the tap's weights, both staged in shared memory. Missing rows are zeros. The
+/// accumulators of all taps stay in registers: no atomics, no workspace. The OR of the rows' masks
+/// lists the taps to execute.
 ///
 ///     mask     row 0   . X . X       gathered at tap 1      weights
 ///              row 1   . X . .       | features[nbr[1][0]]  |   | W_1 |
-///              row 2   . . . X       | features[nbr[1][1]]  | x |     |  added to the tile's sums
+///              row 2   . . . X       | features[nbr[1][1]]  | x |     |  added to the accumulators
 ///              row 3   . X . .       | 0                    |   |     |
 ///     OR               . X . X       | features[nbr[1][3]]  |
 ///                     tap 0 and tap 2 are skipped
 ///
-/// **Expect.** What decides is *executed over useful*: rows times taps that the tiles do, over
-/// pairs. benchmarks/tile_waste.cpp counts it without a GPU: for sweep-64-subm3 2.7 with tiles of
-/// 32 rows in the order of their coordinates, 3.9 in no order. With 4 x 4 sums a thread, 8 loads of
-/// 16 bytes for 64 multiply-adds, the kernel may do 20 TFLOP/s on an H200, a third of its peak:
-/// 0.95 ms. output_stationary takes two loads for each multiply-add.
+/// **Expect.** *Executed over useful* is the number of rows times taps that the tiles execute,
+/// divided by pairs. For sweep-64-subm3, benchmarks/tile_waste.cpp counts 2.7 for tiles of 32 rows
+/// in coordinate order, and 3.9 in random order. Predicted on an H200: 20 TFLOP/s, a third of its
+/// peak, and 0.95 ms.
 /// @expect loads_per_output.weights 27 * 32 / 32 = 27, tiles of 32 rows; here each has all taps
 /// @expect loads_per_output.features 3838 / 512 = 7.496, those that exist, for 32 channels
 /// @expect barriers_per_block 27 * 2 * 2 + 3 = 111, two a step of 16 channels; and three
-/// **Costs.** The zeros. Needs masks beside nbr. Declines other types than float32.
-/// **Try.** Count the zeros: let a kernel add up, with atomicAdd, how many rows of each executed
-/// tap are -1. Does benchmarks/tile_waste.cpp say the same?
+/// **Costs.** Multiply-adds with zeros. Needs masks besides nbr. Float32 only.
+/// **Try.** Count the executed rows that are -1 with atomicAdd. Does tile_waste.cpp agree?
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"

@@ -1,5 +1,5 @@
 /// @file implicit_gemm_cp_async.cu
-/// @brief sparse_conv: cp.async; rows are gathered asynchronously, warps skip taps on their own.
+/// @brief sparse_conv: cp.async; rows are gathered asynchronously, and each warp skips taps.
 ///
 /// - Before: implicit_gemm_sorted.cu
 /// - After: implicit_gemm_mma.cu
@@ -7,17 +7,16 @@
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** A gathered row costs two dependent loads: its index, and the row. Both are copied
-/// asynchronously into rings in shared memory. A row without an input is a copy of 0 bytes, for
-/// which cp.async writes zeros.
+/// asynchronously into rings in shared memory. For a missing row, cp.async copies 0 bytes and
+/// writes zeros.
 ///
 ///     while step ...      is multiplied          a step: one tap, 32 of its channels
 ///     step ... + 1        is in flight           rows and weights: cp.async, 16 bytes each
 ///     step ... + 2        is looked up           indices of rows: cp.async, 4 bytes each
 ///
-/// Each warp skips taps on its own. A block of 64 or 128 rows shares the weights of every tap that
-/// any of its rows has, but a warp gathers and multiplies only if one of its 16 or 32 rows has the
-/// tap. The second half of the taps is launched early (PDL): its blocks start while the first half
-/// ends.
+/// A block of 64 or 128 rows shares the weights of every tap that any of its rows has, but a warp
+/// gathers and multiplies only if one of its 16 or 32 rows has the tap. The launch for the second
+/// half of the taps overlaps the end of the first (PDL).
 ///
 /// **Expect.** Executed over useful multiply-adds as for tiles of 16 rows: 1.09 in sweep-64-subm3,
 /// 1.02 in large-64-subm3. Predicted on an H200: 40 TFLOP/s, 195 us for sweep-64-subm3.
@@ -27,8 +26,8 @@
 /// @expect launches 2
 /// **Costs.** 27 to 53 KB of shared memory. Before sm_80 the copies are loads and stores. Not
 /// supported: other types than float32, more than 1024 taps, sizes beyond 2^30.
-/// **Try.** Remove the first __syncwarp() of the kernel: cuda_on_cpu finds what a GPU hardly ever
-/// shows. Which lane reads what another lane has copied?
+/// **Try.** Remove the first __syncwarp() of the kernel and run it in cuda_on_cpu. Which race is
+/// reported?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/early_launch.hpp"
 #include "core/fast_division.hpp"

@@ -1,35 +1,32 @@
 /// @file implicit_gemm_fused_sort.cu
-/// @brief sparse_conv with producer warps that need no sorted rulebook: the launch before the
-/// product sorts the rows, segment by segment.
+/// @brief sparse_conv: segmented sort fused into the preparing launch; no sorted rulebook is
+/// needed.
 ///
 /// - Before: implicit_gemm_warp_specialized.cu
 /// - The loops: shared/stage_product.cuh; the sort: shared/segment_order.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The order of the masks is a sort of all rows: for a sweep, more than half as long
-/// as the product. But a tile is 128 rows, and rows that are alike are found nearby. So each
-/// *segment* of 2048 rows, in the order of the sites, is sorted by itself, by a block in shared
-/// memory, in the launch that puts weights in place:
+/// **The idea.** Sorting all rows of a sweep by mask takes more than half the time of the GEMM. But
+/// similar rows exist nearby. So each *segment* of 2048 rows, in site order, is sorted by one block
+/// in shared memory, in the launch that also rearranges the weights:
 ///
 ///     sites    0 ... 2047    2048 ... 4095    4096 ...
 ///     sorted   by block 0    by block 1       by block 2 ...
 ///     tiles    0 ... 15      16 ... 31        32 ...           128 rows, of one segment each
 ///
-/// The block runs Batcher's network: keys at places 2^i apart are exchanged if they are in the
-/// wrong order, in 66 steps. Up to 16 apart they are in the same warp, which shuffles them; 1024
-/// apart in the same thread. A key is a mask, and behind it the place where the row stood: no two
-/// are alike, and the order is the same in each run.
+/// The block runs Batcher's sorting network, in 66 steps. A key is a mask followed by the row's
+/// position: keys are unique, and the order is the same in every run.
 ///
-/// **Expect.** Of sweep-64-subm3, 128 rows have 17.5 taps, in the order of all masks 13.5, in that
-/// of the sites 22.4: a sixth more time, for a sort that takes half of the product's. In
-/// large-64-subm3 it is 19.7 for 16.6. But the rows of a segment lie near each other, and L2 finds
-/// them: in the order of all masks each is brought from memory two to four times.
+/// **Expect.** 128 rows of sweep-64-subm3 have 17.5 taps; in mask order they have 13.5, in site
+/// order 22.4: a sixth more time, without a sort that takes half of the GEMM's time. In
+/// large-64-subm3 19.7 instead of 16.6. The rows of a segment are near each other and hit in L2; in
+/// mask order each is loaded from DRAM two to four times.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2, as before, and without a sorted rulebook
 /// @expect loads_per_output.mask 2 * 512 / 16384 = 0.0625, by the sort and by the product
 /// @expect barriers_per_block (20 + 1) / 7 + 1 = 4, 20 steps are between warps, in a block of seven
-/// **Costs.** 4 bytes of workspace a row. Layers over the same sites sort again. There is room for
-/// 20 taps of a mask, the last ones of the first 32. Declined: as before.
+/// **Costs.** 4 bytes of workspace per row. Layers over the same sites sort again. A key holds 20
+/// taps of a mask, the last ones of the first 32. Not supported: as before.
 /// **Try.** Sort by the inverse Gray code of the mask: neighbours then differ in one tap.
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"

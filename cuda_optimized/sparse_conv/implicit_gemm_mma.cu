@@ -12,26 +12,23 @@
 ///
 ///     order -> rows of the tile     nbr[tap][row]          features       stage (shared memory)
 ///       0      row 17                  40          ---->   row 40    ->   | row 40 | W[tap]    |
-///       1      row 90                  -1          ---->   nothing   ->   | zeros  | 32 chan-  |
+///       1      row 90                  -1          ---->   no copy   ->   | zeros  | 32 chan-  |
 ///       2      row  3                   8          ---->   row  8    ->   | row  8 | nels deep |
 ///
-/// Rows that are sorted by mask have similar taps. A block lists the taps of its rows, and for each
-/// tap the warps, of 32 rows each, that need it; the other warps skip it. FP32 operands are rounded
-/// to TF32 in registers.
+/// A block lists the taps of its mask-sorted rows, and for each tap the warps, of 32 rows each,
+/// that have it; the other warps skip it. FP32 operands are rounded to TF32 in registers.
 ///
 /// **Expect.** sweep-64-subm3 has 7.1 GFLOP in its pairs; warps of 32 rows execute 1.6 times that.
-/// In TF32 440 MB come from the L2 cache, in FP16 half of that. Predicted on an H200 for
-/// sweep-32-subm3, sweep-64-subm3 and sweep-128-subm3: TF32 55, 110 and 300 us, FP16 38, 60 and 150
-/// us.
+/// In TF32 440 MB come from L2, in FP16 half of that. Predicted on an H200 for sweep-32-subm3,
+/// sweep-64-subm3 and sweep-128-subm3: TF32 55, 110 and 300 us, FP16 38, 60 and 150 us.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.features.async 16
 /// @expect excess.shared.load 0, of ldmatrix
-/// **Costs.** 13 to 99 KB of shared memory. Rows that are no multiples of 16 bytes are copied
-/// element by element. Not supported: float32 with precision fp32, more than 1024 taps.
-/// **Try.** Take the rows in the order of the sites (TapList::find()). How many taps has a tile
-/// now?
+/// **Costs.** 13 to 99 KB of shared memory. Rows that are not multiples of 16 bytes are copied by
+/// element. Not supported: float32 with precision fp32, more than 1024 taps.
+/// **Try.** Take the rows in site order (TapList::find()). How many taps has a tile?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"

@@ -1,29 +1,30 @@
 /// @file implicit_gemm_sorted.cu
-/// @brief sparse_conv: rows with the same taps stand in the same tile.
+/// @brief sparse_conv: mask-sorted rows; the rows of a tile have similar taps, so more taps are
+/// skipped.
 ///
 /// - Before: implicit_gemm.cu
 /// - After: implicit_gemm_cp_async.cu, implicit_gemm_split_masks.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** A tile does every tap that any of its rows has. Neighbours in space have similar
-/// surroundings, but not the same ones: one row of 32 with a tap costs as much as 32. So the
-/// rulebook sorts the rows by their masks, and a tile takes 32 neighbours of *that* order. In the
-/// kernel the number of a tile's m-th row is another one, and the last tiles, with the largest
-/// masks, come first.
+/// **The idea.** A tile executes every tap that any of its rows has. Rows that are neighbours in
+/// space have similar taps, but not equal ones: a single row of 32 makes the tile execute its tap.
+/// The rulebook therefore sorts the rows by their masks, and a tile takes 32 consecutive rows of
+/// *that* order. The kernel reads the row numbers of a tile from the order. It starts with the last
+/// tiles, which have the largest masks.
 ///
 ///     order of the rows    taps of the rows      of a tile of 2
 ///     0 1 2 3              X.X  .X.  X.X  XX.    XXX  XXX     6 taps for 7 pairs: 12 / 7
 ///     1 3 0 2  (sorted)    .X.  XX.  X.X  X.X    XX.  X.X     4 taps:              8 / 7
 ///
-/// **Expect.** In sweep-64-subm3, executed over useful falls from 2.7 to 1.56 at tiles of 32 rows,
-/// and the time by as much: to 0.55 ms on an H200. Two levels further down a network, at 16 pairs a
-/// row, it falls only from 1.41 to 1.12: there is less to skip.
+/// **Expect.** In sweep-64-subm3, executed over useful falls from 2.7 to 1.56 with tiles of 32
+/// rows, and the time falls by the same ratio, to 0.55 ms on an H200. Two levels further down a
+/// network, with 16 pairs per row, the ratio only falls from 1.41 to 1.12.
 /// @expect loads_per_output.weights 373 / 16 = 23.3125, of 16 tiles' 432 taps 373 are left
 /// @expect loads_per_output.features 3838 / 512 = 7.496, as before
 /// @expect loads_per_output.order 1 / 32 = 0.031
-/// **Costs.** A sort of the rows by their masks, once for each rulebook; all layers over it share
-/// it. Rows of a tile lie anywhere in memory: their entries of nbr, and the rows of y, are read and
-/// written one by one. Declines what implicit_gemm declines.
+/// **Costs.** A sort of the rows by mask, once per rulebook; all layers that use the rulebook share
+/// it. The rows of a tile are scattered in memory, so its accesses to nbr and y are not coalesced
+/// across rows. Not supported: what implicit_gemm does not support.
 /// **Try.** Order the rows by how many taps they have, instead of which.
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"

@@ -1,30 +1,31 @@
 /// @file implicit_gemm_split_masks.cu
-/// @brief sparse_conv: two passes over half of the taps each, and each pass has an order of its
-/// own.
+/// @brief sparse_conv: split masks; two passes over half of the taps, each with its own row order.
 ///
 /// - Before: implicit_gemm_sorted.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** 27 taps make 2^27 masks, and a sweep has tens of thousands of different ones: even
-/// sorted, most tiles hold several. 14 taps make 2^14: most tiles hold one. So the taps are cut in
-/// two halves, and the rows sorted once for each. The second pass adds to what the first has
-/// stored. Bias goes in with the first, the activation with the second.
+/// **The idea.** 27 taps make 2^27 possible masks, and a sweep has tens of thousands of different
+/// ones: even sorted, most tiles hold several masks. 14 taps make 2^14, and most tiles hold one
+/// mask. The taps are therefore cut into two halves, and the rows are sorted once for each half.
+/// The second pass adds to the results of the first. The first pass adds the bias, the second
+/// applies the activation.
 ///
 ///     taps 0 ... 13, rows in order 0:    y[row]  =      bias + sum of the first half
 ///     taps 14 ... 26, rows in order 1:   y[row] +=             sum of the second
 ///
-/// **Expect.** In sweep-64-subm3, executed over useful falls from 1.56 to 1.14 at tiles of 32 rows:
-/// 0.40 ms on an H200. The price is one more reading and writing of y, 64 MB or some 15 us, and one
-/// more launch. With fewer taps a tile, its beginning and end, in which nothing is multiplied,
-/// count more.
+/// **Expect.** In sweep-64-subm3, executed over useful falls from 1.56 to 1.14 with tiles of 32
+/// rows: 0.40 ms on an H200. This costs one more read and write of y, 64 MB or about 15 us, and one
+/// more launch. With fewer taps per tile, its prologue and epilogue, which multiply nothing, take a
+/// larger share of the time.
 /// @expect loads_per_output.weights 328 / 16 = 20.5, 328 taps are left
 /// @expect launches 2, two halves of the taps
 /// @expect lanes_per_output.y.store 2
 /// @expect loads_per_output.y 1, by the second half
-/// **Costs.** A second sort in the rulebook. Each row's sum is rounded in two parts, but these do
-/// not depend on the order of the rows: the bits are still the same in every run. Declines what
-/// implicit_gemm declines.
-/// **Try.** Three parts: how far does executed over useful fall, and what does y cost then?
+/// **Costs.** A second sort in the rulebook. The sum of each output is rounded in two parts, which
+/// do not depend on the row order: every run gives the same bits. Not supported: what implicit_gemm
+/// does not support.
+/// **Try.** Use three parts: how far does executed over useful fall, and what does the traffic of y
+/// cost?
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"

@@ -3,7 +3,7 @@
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - After: implicit_gemm_fused_sort.cu
-/// - Shapes and workspace: shared/stage_shapes.cuh; ring, copies and store: shared/stage_ring.cuh
+/// - Shapes, workspace: shared/stage_shapes.cuh; ring, copies and store: shared/stage_ring.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** Four producer warps find taps and rows and start the copies; a consumer warpgroup
@@ -16,11 +16,10 @@
 ///     arrive at full[s] when landed   +---------------+---->    arrive at empty[s - 1]
 ///
 /// Each stage has two mbarriers. A producer does not wait for its copies: the hardware arrives at
-/// full[s] when they have landed, so all stages may be in flight at once. Producers run ahead into
-/// the next tile. A stage holds as many taps as fit 128 bytes of a row: four of 16 channels in 16
-/// bits, two of 32.
+/// full[s] when they have landed, so all stages may be in flight. A stage holds as many taps as fit
+/// 128 bytes of a row: in fp16 or bf16, four of 16 channels or two of 32.
 ///
-/// **Expect.** Bytes from the L2 cache limit the kernel. In 16 bits, for sweep-16-subm3,
+/// **Expect.** Bytes from the L2 cache limit the kernel. In fp16, for sweep-16-subm3,
 /// sweep-32-subm3, sweep-64-subm3 and sweep-128-subm3, they are 67, 119, 263 and 713 MB, at 4 TB/s
 /// 17, 30, 66 and 178 us. wgmma alone would take 2, 5, 17 and 64 us on an H200.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
@@ -28,9 +27,8 @@
 /// @expect loads_per_output.features 1 / 4 = 0.25, rounded once, in vectors
 /// @expect loads_per_output.nbr 3838 / 16384 = 0.234, of pairs alone
 /// @expect launches 2, with the rounding
-/// **Costs.** 256 threads and 64 to 100 KB of shared memory a block; workspace for weights, and for
-/// features that are FP32 or unaligned. Not supported: precision fp32, GPUs other than sm_90a, more
-/// than 1024 taps.
+/// **Costs.** 64 to 100 KB of shared memory per block of 256 threads, and workspace. Not supported:
+/// precision fp32, GPUs other than sm_90a, more than 1024 taps.
 /// **Try.** Tune the table of shapes. With half a tap's channels a stage, which numbers change?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"

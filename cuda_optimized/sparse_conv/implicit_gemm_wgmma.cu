@@ -1,25 +1,23 @@
 /// @file implicit_gemm_wgmma.cu
-/// @brief sparse_conv with Hopper's wgmma: gathered rows are multiplied where they landed.
+/// @brief sparse_conv: wgmma on gathered rows; cp.async writes them to shared memory in swizzled
+/// order.
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The tiles, lists of taps and rings are those of implicit_gemm_mma.cu. But where a
-/// warp there needs 4 ldmatrix and 8 mma.sync for each 32 bytes of depth, here one instruction of
-/// four warps is enough: `wgmma` reads both operands from shared memory by itself.
+/// **The idea.** Tiles, tap lists and rings are those of implicit_gemm_mma.cu. Instead of 4
+/// ldmatrix and 8 mma.sync per warp and 32 bytes of depth, a warpgroup executes one `wgmma`, which
+/// reads both operands from shared memory.
 ///
 ///     cp.async, row by row            stage                 two warpgroups
 ///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
 ///     weights of the tap       ->  b [Cout][64]   a row     d [64][Cout] += a [64][64] * b
 ///
-/// Hopper's TMA (TMA) copies boxes, and rows from anywhere are no box. So threads copy, and
-/// permute the 16-byte pieces of a row as the engine would: wgmma undoes it. fence.proxy.async
-/// makes what threads have written visible to wgmma. Products run while the threads ask for the
-/// rows of a later step.
-///
-/// Both operands must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
-/// workspace first. And wgmma truncates float32 to TF32, so another kernel first rounds all
-/// features into the workspace. Both count.
+/// Gathered rows form no box that a tiled TMA copy could load. Threads copy them with cp.async and
+/// apply TMA's 128-byte swizzle themselves. fence.proxy.async makes these writes visible to wgmma,
+/// which reads through the async proxy. Both operands must be contiguous along k: one kernel
+/// transposes the weights. wgmma truncates float32 to TF32: another kernel rounds all features
+/// first.
 ///
 /// **Expect.** As many bytes from L2 as implicit_gemm_mma, and a third of its instructions.
 /// Predicted on an H200 in float16: 70 us for sweep-64-subm3, 160 us for sweep-128-subm3.
@@ -29,9 +27,9 @@
 /// @expect loads_per_output.features 1, rounded once
 /// @expect launches 3
 /// **Costs.** All 128 rows of a tile are multiplied if any of them needs the tap. Stages are 128
-/// bytes deep: with 32 halves, half of each is zeros. Workspace for the weights and, in float32,
-/// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
-/// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
+/// bytes deep: with 32 fp16 channels, half of each is zeros. Workspace. Not supported: precision
+/// fp32, GPUs other than sm_90a, over 1024 taps.
+/// **Try.** Leave out fence.proxy.async. Does a test notice, on the emulator or on a GPU?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/cuda/workspace_cutter.hpp"
