@@ -1,37 +1,33 @@
 /// @file implicit_gemm.cu
-/// @brief sparse_dgrad: tiles of rows in the order of their masks, gathered while they are
-/// multiplied.
+/// @brief sparse_dgrad: implicit GEMM on mask-sorted rows; dy is gathered into shared-memory tiles.
 ///
 /// - Before: output_stationary.cu
 /// - After: implicit_gemm_mma.cu, mirrored_table.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** A block computes a tile of dx in registers, 128 rows x 64 channels or 64 x 128.
-/// Tap after tap it multiplies the rows of dy that its rows meet by the tap's transposed matrix.
-/// Rows are gathered, and matrices transposed, while they are copied to shared memory.
+/// For each tap it multiplies the gathered rows of dy by the tap's transposed matrix. Rows are
+/// gathered and matrices transposed while they are copied to shared memory.
 ///
 ///     tile of dx         tap k:   nbr_back[k]     dy            W_k [ci][co]
 ///       row  6   + - - +             12   - - >  row 12   x     copied as [co][ci]
 ///       row 41   |     |  +=         -1          zeros
 ///       row  9   + - - +              3   - - >  row  3
 ///
-/// A tile pays for every tap that any of its rows has, so rows with the same taps should be
-/// together. `split_order_back` sorts them by their masks, once for each half of the taps. Each
-/// half is a launch, and the second adds to what the first has stored.
+/// A tile executes every tap that any of its rows has, so rows with the same taps belong together.
+/// `split_order_back` sorts rows by mask, once per half of the taps. Each half is a launch; the
+/// second adds to the results of the first.
 ///
-/// **Expect.** In sweep-64-subm3 a row has 6.9 of 27 taps. 128 rows have 22 of them in the order of
-/// the sites, 13.5 in the order of whole masks, and 9 in the two orders. A warp, which computes 32
-/// rows, skips those that none of its own has: 7.9 are left, 8.1 GFLOP for 7.1 useful ones.
-/// Predicted on an H200: 190 us.
+/// **Expect.** In sweep-64-subm3 a row has 6.9 of 27 taps. 128 rows have 22 of them in site order,
+/// 13.5 in the order of whole masks, and 9 in the two orders. A warp of 32 rows skips taps that
+/// none of its rows has: 7.9 remain, 8.1 GFLOP for 7.1 useful ones. Predicted on an H200: 190 us.
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 328 / 16 = 20.5, of 32 * 27
 /// @expect launches 2, two halves of the taps
 /// @expect loads_per_output.nbr_back 3838 / 16384 = 0.234, of pairs alone
-/// **Costs.** dx is read and written once more by the second launch: 64 MB, mostly in L2. 19 to 61
-/// KB of shared memory, a quarter of it for the numbers of gathered rows. Declines other types than
-/// float32.
-/// **Try.** Take order_back and a single launch. How many taps does a tile compute now, on average?
-/// And in the order of the sites?
+/// **Costs.** The second launch reads and writes dx again: 64 MB, mostly in L2. 19 to 61 KB of
+/// shared memory, a quarter of it for indices of gathered rows. Float32 only.
+/// **Try.** Use order_back and one launch. How many taps does a tile execute?
 #include <algorithm>
 
 #include "core/cuda/device_attribute.hpp"

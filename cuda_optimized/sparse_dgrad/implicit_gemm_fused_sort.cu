@@ -1,32 +1,32 @@
 /// @file implicit_gemm_fused_sort.cu
-/// @brief sparse_dgrad with producer warps that need no sorted rulebook: the launch before the
-/// product sorts the rows, segment by segment.
+/// @brief sparse_dgrad: segmented sort fused into the preparing launch; no sorted rulebook is
+/// needed.
 ///
 /// - Before: implicit_gemm_warp_specialized.cu
 /// - The loops: cuda_optimized/sparse_conv/shared/stage_product.cuh; the sort:
-/// cuda_optimized/sparse_conv/shared/segment_order.cuh
+///   cuda_optimized/sparse_conv/shared/segment_order.cuh
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The forward pass' own (sparse_conv/implicit_gemm_fused_sort.cu): segments of
-/// 2048 rows are sorted by their masks, each by a block, while other blocks put the weights in
-/// place. Here it spares more. A step of training that reads sorted tables has an order of its own
-/// for each direction of a strided layer, and the inverse rulebook is used once:
+/// **The idea.** The method is that of the forward pass (sparse_conv/implicit_gemm_fused_sort.cu):
+/// each segment of 2048 rows is sorted by mask by one block, while other blocks pack the weights.
+/// The gradient saves more time than the forward pass. With sorted tables, a training step needs
+/// one order per direction of a strided layer, and uses the inverse rulebook once:
 ///
 ///     sorted tables   table, sort     forward     table back, sort     gradient
 ///     here            table           forward     table back           gradient
 ///
-/// Under subm both directions have the same table, but for the order of its taps. There, too,
-/// nobody has to keep an order from one pass to the other.
+/// Under `subm` both directions have the same table, except for the order of its taps. There, too,
+/// no row order has to be kept between the passes.
 ///
-/// **Expect.** As the forward pass: for sweep-64-subm3 a sixth more time than
-/// implicit_gemm_warp_specialized, for a sort that takes half of the product's; for large-64-subm3
-/// less time.
+/// **Expect.** As in the forward pass: for sweep-64-subm3 a sixth more time than
+/// implicit_gemm_warp_specialized, without a sort that takes half of the GEMM's time; for
+/// large-64-subm3 less time.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2, as before, and without a sorted rulebook
 /// @expect loads_per_output.mask_back 2 * 512 / 16384 = 0.0625, by the sort and by the product
 /// @expect barriers_per_block (20 + 1) / 7 + 1 = 4, 20 steps are between warps, in a block of seven
-/// **Costs.** 4 bytes of workspace a row, and a sort in each call. Declined: as before.
-/// **Try.** Which of a network's layers should share an order, and which should rather sort anew?
+/// **Costs.** 4 bytes of workspace per row, and a sort in each call. Not supported: as before.
+/// **Try.** Which layers of a network should share an order, and which should sort again?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"

@@ -1,37 +1,33 @@
 /// @file implicit_gemm_mma.cu
-/// @brief sparse_dgrad: the implicit GEMM on tensor cores, in TF32, float16 and bfloat16.
+/// @brief sparse_dgrad: tensor cores; mma.sync in TF32, fp16 and bf16, without transposing weights.
 ///
 /// - Before: implicit_gemm.cu
 /// - After: implicit_gemm_warp_specialized.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both operands with k
-/// running fastest, 32 bytes of k at a time; and k is co here. A row of dy has its co side by side,
-/// and so has a row [ci] of W_k. What the forward pass has to turn round on its way, this gradient
-/// finds as it should be: the matrix W_k^T in the order that mma.sync calls "col" is W_k as it
-/// lies. All copies are 16 bytes, asynchronous, and nothing is transposed at all:
+/// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync, which reads 32 bytes of both
+/// operands with k contiguous. Here k is co. A row of dy has its co contiguous, and so has a row
+/// [ci] of W_k. The forward pass must transpose its weights; W_k^T in the "col" layout of mma.sync
+/// is W_k as stored. All copies are asynchronous, in units of 16 bytes:
 ///
 ///     dy         row of the tile [co ...]  - 128 bytes ->  a  [row][co]   ldmatrix
 ///     weights    W_k, row ci     [co ...]  - 128 bytes ->  b  [ci][co]    ldmatrix
 ///
-/// A warp computes 32 rows, and skips the taps that none of them has. All taps are done in one
-/// launch, in the order of whole masks: in two halves a tile would have a third fewer taps, which
-/// pays where multiplying is dear. Here it is not, but a second launch is, and so are sums that
-/// wait in memory for it. Sums stay in registers as float32, and are rounded once.
+/// A warp computes 32 rows and skips the taps that none of them has. One launch executes all taps,
+/// in the order of whole masks. Two halves would save a third of the taps of a tile, but tensor
+/// cores make these cheaper than a second launch and a second pass over dx.
 ///
-/// **Expect.** sweep-64-subm3 on an H200: dy's rows are read 6.9 times from L2 (111 MB in 16 bits),
-/// and W_k once for each tile and tap (13.5 taps a tile, 8 KB each: 108 MB). At 5 TB/s that is 44
-/// us in 16 bits and 88 in TF32; the products take a third of it. Predicted: 90 and 165 us, about
-/// twice that, because a block finds its rows and taps before its first copies.
+/// **Expect.** sweep-64-subm3 on an H200: the rows of dy are read 6.9 times from L2 (111 MB in
+/// fp16), and W_k once per tile and tap (13.5 taps a tile, 8 KB each: 108 MB). At 5 TB/s that is 44
+/// us in fp16 and 88 us in TF32; the MMAs take a third of it. Predicted: 90 and 165 us, about twice
+/// that, because a block finds its rows and taps before its first copies.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.weights.async 16
-/// **Costs.** Where rows do not consist of 16-byte pieces, it falls back to tiles of 32 x 32 and
-/// copies number by number. Declines GPUs before compute capability 8.0, and float32 with precision
-/// fp32: TF32 has 10 bits of fraction, and its results would not be those.
-/// **Try.** Give `sparse_conv` the same kernel. Which operand must now be turned round, and which
-/// instruction does it for 16-bit numbers while it loads them?
+/// **Costs.** Rows that are not multiples of 16 bytes use tiles of 32 x 32 and copies by element.
+/// Not supported: GPUs before sm_80; float32 with precision fp32.
+/// **Try.** Which operand must `sparse_conv` transpose, and which instruction does it for fp16?
 #include <algorithm>
 
 #include "core/cuda/device_attribute.hpp"

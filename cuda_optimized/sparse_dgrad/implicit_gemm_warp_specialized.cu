@@ -1,6 +1,5 @@
 /// @file implicit_gemm_warp_specialized.cu
-/// @brief sparse_dgrad: warp specialization; producers gather, consumers multiply; weights in their
-/// own layout.
+/// @brief sparse_dgrad: warp specialization; producer warps gather dy, a warpgroup executes wgmma.
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - After: implicit_gemm_fused_sort.cu
@@ -16,20 +15,20 @@
 ///     forward    y[m]  += x[nbr[k][m]]       * W_k      W_k [ci][co], along k: columns
 ///     gradient   dx[n] += dy[nbr_back[k][n]] * W_k^T    W_k [ci][co], along k: rows
 ///
-/// The forward pass must transpose: for each piece of 16 bytes it loads 4 or 8 numbers from as many
-/// rows. Here a piece is 16 contiguous bytes.
+/// The forward pass must transpose: for each 16 bytes it loads 4 or 8 elements from as many rows.
+/// Here the 16 bytes are contiguous.
 ///
 /// **Expect.** The times of the forward pass or slightly less for sweep-32-subm3, sweep-64-subm3
-/// and sweep-128-subm3: the same rows and products, and weights that are loaded in order.
+/// and sweep-128-subm3: the same rows and MMAs, and coalesced loads of weights.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2
 /// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, packed once
 /// @expect loads_per_output.dy 1 / 4 = 0.25, rounded once, in vectors
-/// **Costs.** As the forward pass: workspace for the weights and, in FP32 or where rows are no
+/// **Costs.** As in the forward pass: workspace for the weights and, in FP32 or where rows are not
 /// multiples of 16 bytes, for a copy of dy. Not supported: float32 with precision fp32, GPUs other
 /// than sm_90a, more than 1024 taps.
-/// **Try.** Under subm, nbr_back is nbr with its taps reversed (mirrored_table.cu). What must
-/// change here, so that the table is not needed?
+/// **Try.** Under subm, nbr_back is nbr with its taps reversed (mirrored_table.cu). Which change
+/// would make nbr_back unnecessary here?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"

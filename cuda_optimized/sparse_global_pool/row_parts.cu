@@ -1,13 +1,13 @@
 /// @file row_parts.cu
-/// @brief sparse_global_pool, rung 2 on the GPU: a segmented reduction in two launches, blocks over
-/// parts of the rows and then over their results.
+/// @brief sparse_global_pool: segmented reduction; one launch reduces parts of the rows, one joins
+/// them.
 ///
 /// - Before: cuda_naive/sparse_global_pool/direct.cu
 /// - The same maths: cpu_reference/sparse_global_pool/direct.cpp
 ///
 /// **The idea.** The rows are cut into parts. A block reduces one part for one image and 32
-/// channels: its eight warps take every eighth row each, then join their eight results by a tree in
-/// shared memory. A second kernel joins the results of the parts, in their order.
+/// channels: each of its eight warps takes every eighth row, and a tree in shared memory joins
+/// their eight results. A second kernel joins the results of the parts in their order.
 ///
 ///     part 0            part 1            part 2           rows
 ///     warp 0 1 ... 7    warp 0 1 ... 7    warp 0 1 ... 7   every eighth row each
@@ -15,19 +15,19 @@
 ///               \               |               /
 ///                -------  in order of parts ---           y[n][c]
 ///
-/// How many parts there are follows from the problem alone, and both joins have a fixed order, so
-/// that sums have the same bits in every run and on every GPU. Atomic additions would not.
+/// The number of parts depends on the problem alone, and both joins have a fixed order: the result
+/// has the same bits in every run and on every GPU. Atomic additions would not give that.
 ///
-/// **Expect.** The walk over the rows is shared by eight warps and by all parts. The chains of
-/// additions become shorter by the same factor, and so do their rounding errors.
+/// **Expect.** Eight warps and all parts share the loop over the rows. The chains of additions
+/// become shorter by the same factor, and so do their rounding errors.
 /// @expect loads_per_output.features 512, each row once, as before
 /// @expect loads_per_output.coords 512, as before
 /// @expect lanes.workspace.store 8 * (32 + 1) = 264, sums and a count for each of 8 parts
 /// @expect launches 2, parts; then images
-/// **Costs.** Each block reads the batch ids of its part again: for N images they are read N times.
-/// Workspace: a float for each part, image and channel, and a count for each part and image.
-/// **Try.** Let a block find the lowest and the highest batch id of its part first. How many images
-/// are left to reduce where the rows are sorted by image?
+/// **Costs.** For N images the batch ids of a part are read N times. Workspace: a float per part,
+/// image and channel, and a count per part and image.
+/// **Try.** Let a block first find the lowest and the highest batch id of its part. How many images
+/// remain to be reduced if the rows are sorted by image?
 #include <algorithm>
 
 #include "core/arithmetic.hpp"

@@ -6,8 +6,8 @@
 /// - How pairs are cut: shared/pair_parts.cuh; the kernel that adds them: shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** No block adds to what another block has written. Each part has its own place in a
-/// workspace, and a second launch adds the places of each tap in a fixed order:
+/// **The idea.** Each block stores its partial result in its own slot of a workspace, and a second
+/// launch adds the slots of each tap in a fixed order:
 ///
 ///     workspace        part 0    1    2    3    4    5    6          the list of pairs:
 ///                     [Cin]  [  ]  [  ]  [  ]  [  ]  [  ]  [  ]      tap 0: parts 0, 1
@@ -16,8 +16,8 @@
 ///     second launch   dw_0 = 0 + 1 |      |     |     |     |
 ///                             dw_1 = 2 +  3  +  4  +  5   dw_2 = 6
 ///
-/// Where the parts of a tap are follows from `offsets` alone, which both launches read, so the host
-/// does not wait. The cut depends on the problem alone: the bits are the same in every run.
+/// Both launches compute the parts of a tap from `offsets`, so the host does not wait. The cut
+/// depends on the problem alone: the bits are the same in every run.
 ///
 /// **Expect.** sweep-64-subm3 has 1040 parts of 850 pairs; their blocks of 64 threads run in one
 /// wave on an H200. Predicted: 165 us for 7.1 GFLOP (110 us at the peak), 8 us of them for the
@@ -26,9 +26,9 @@
 /// @expect loads_per_output.workspace 252 / 27 = 9.333, each once
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 2
-/// **Costs.** Workspace of one [Cin][Cout] a part. Not supported: other types than float32.
-/// **Try.** Add the parts in a binary tree. Which sums become shorter, and how does the error
-/// change?
+/// **Costs.** Workspace of one [Cin][Cout] per part. Float32 only.
+/// **Try.** Add the parts in a binary tree. Which chains of additions become shorter, and how does
+/// the error change?
 #include <algorithm>
 
 #include "core/cuda/ptx.hpp"

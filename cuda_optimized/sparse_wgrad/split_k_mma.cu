@@ -1,34 +1,34 @@
 /// @file split_k_mma.cu
-/// @brief sparse_wgrad: tensor cores; mma.sync, both operands are transposed as they are loaded.
+/// @brief sparse_wgrad: tensor cores; mma.sync, with both operands transposed as they are loaded.
 ///
 /// - Before: split_k.cu
 /// - After: split_k_wgmma.cu
-/// - How pairs are cut and gathered: shared/pair_parts.cuh; the kernel that adds the parts:
+/// - How pairs are cut and gathered: shared/pair_parts.cuh; the second launch:
 ///   shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** mma.sync reads both operands with k contiguous. Here k counts pairs, and a
 /// gathered row has its channels contiguous, so both operands must be transposed. ldmatrix with
-/// `.trans` does that while it loads 16-bit numbers from shared memory:
+/// `.trans` does that for 16-bit elements while it loads them from shared memory:
 ///
-///     shared memory               8 x 8 numbers            fragment of a = features^T
+///     shared memory               8 x 8 elements           fragment of a = features^T
 ///       pair 0  [ci . . . . .]    pair 0  o + x ...        lane (ci, pairs 0 and 1)  o
 ///       pair 1  [ci . . . . .]    pair 1  o + x ...                                  o
 ///        ...                      ldmatrix.trans    - ->   lane (ci + 1, ...)        + ...
 ///
 /// ldmatrix moves units of 2 bytes and cannot transpose floats, so TF32 fragments are loaded one
-/// float at a time. The rest is split_k. All accumulators and dw are FP32: a sum of 125,562 terms
-/// in FP16 would lose most of them.
+/// float at a time. All accumulators and dw are FP32: a sum of 125,562 terms in FP16 would lose
+/// most of them.
 ///
 /// **Expect.** For sweep-64-subm3 the two rows of each pair are read once from the L2 cache, 223 MB
-/// in 16 bits and 446 MB in TF32, which takes longer than the products. Predicted on an H200: 55 us
-/// in 16 bits and 100 us in TF32, 8 us of them for the second launch.
+/// in fp16 and 446 MB in TF32, which takes longer than the MMAs. Predicted on an H200: 55 us in
+/// fp16 and 100 us in TF32, 8 us of them for the second launch.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect loads_per_output.workspace 72 / 27 = 2.667, 72 parts, each once
 /// @expect launches 2
-/// **Costs.** Workspace as split_k. Rows that are no multiples of 16 bytes are copied number by
-/// number, in tiles of 32 x 32. Not supported: before sm_80, and float32 with precision fp32.
+/// **Costs.** Workspace as split_k. Rows that are not multiples of 16 bytes are copied by element,
+/// in tiles of 32 x 32. Not supported: before sm_80, and float32 with precision fp32.
 /// **Try.** Let one block compute two mirrored taps (under `subm`). Which rows do they share?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"

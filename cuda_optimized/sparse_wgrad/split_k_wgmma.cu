@@ -3,21 +3,20 @@
 /// warpgroup.
 ///
 /// - Before: split_k_mma.cu
-/// - How pairs are cut: shared/pair_parts.cuh; stages, gather and second launch:
+/// - How pairs are cut: shared/pair_parts.cuh; stages, gather, second launch:
 ///   shared/pair_stages.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** With 16-bit types `wgmma` reads both operands transposed from shared memory, so
-/// rows stay as they are gathered. Four producer warps fill a ring of stages, and the parts of a
-/// tap take its steps in turns:
+/// gathered rows are stored as they are. Four producer warps fill a ring of stages, and the parts
+/// of a tap take its steps cyclically:
 ///
 ///     warps 4, 5: features[in]         stages              warps 0 to 3
 ///     warps 6, 7: dy[out]        ->  a, b of 48 pairs  ->  dw_k [Cin][Cout] += a^T b
-///
 ///     pairs of tap k   |0|1|2|0|1|2|0|1|2|0|1|    the steps of three parts
 ///
-/// No more parts are made than blocks run at once. The blocks of all taps pass through the sites
-/// together, so what one tap has read is in the L2 cache for the others. The second launch starts
+/// There are no more parts than blocks that run at once. The blocks of all taps advance through the
+/// sites together, so rows that one tap has read are in L2 for the others. The second launch starts
 /// early (PDL), while the last blocks store their parts.
 ///
 /// **Expect.** A pair reads 2 (Cin + Cout) bytes from the L2 cache: 223 MB for sweep-64-subm3, 445
@@ -28,10 +27,9 @@
 /// @expect loads_per_output.workspace 27 / 27 / 4 = 0.25, a part for each tap, in vectors
 /// @expect barriers_per_block 27 / 34 + 2 = 2.794, of 34 blocks 27 have a part; two for the sums
 /// @expect launches 2
-/// **Costs.** Workspace for the parts. Rows that are no multiples of 16 bytes are stored number by
-/// number, for tiles of 32 x 32. Not supported: float32, GPUs other than sm_90a.
-/// **Try.** Give each part one contiguous stretch of its tap's list. What do large layers cost
-/// then?
+/// **Costs.** Workspace for the parts. Rows that are not multiples of 16 bytes are stored by
+/// element, for tiles of 32 x 32. Not supported: float32, GPUs other than sm_90a.
+/// **Try.** Give each part one contiguous range of its tap's list. What do large layers cost?
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
