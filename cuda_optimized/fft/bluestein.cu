@@ -1,32 +1,31 @@
 /// @file bluestein.cu
-/// @brief fft, chirp z-transform (Bluestein): lines and planes of any length by transforms of a
-/// power of two.
+/// @brief fft: Bluestein (chirp z-transform); any length as a convolution by power-of-two passes.
 ///
 /// - Before: cpu_reference/fft/bluestein.cpp
 ///
-/// **The idea.** That of cpu_reference/fft/bluestein.cpp: with the chirp c[j] = exp(-pi i j^2 / L),
-/// a transform of any length L is a convolution with conj(c), which is a product of spectra of
-/// M >= 2 L - 1 points, M a power of two. Everything else is a kernel that is there already: the
-/// passes are those of passes.cu, a thread a butterfly.
+/// **The idea.** With the chirp c[j] = exp(-pi i j^2 / L), a transform of any length L is a
+/// convolution with conj(c) (see cpu_reference/fft/bluestein.cpp). The convolution is a product of
+/// spectra of M >= 2 L - 1 points, M a power of two. Its passes are those of passes.cu, one thread
+/// per butterfly.
 ///
 ///     x --modulate--> [N][M] --log2 M passes--> times spectrum --log2 M passes--> demodulate--> y
-///          times c     zeros behind L points    of conj(c)      (inverse)          times c / M
+///          times c     zeros after L points     of conj(c)      (inverse)          times c / M
 ///
-/// A plane does that for its rows, and then for its columns: the same kernels with other strides.
+/// A plane is transformed along its rows and then its columns: the same kernels with other strides.
 ///
-/// **Expect.** Memory traffic: 2 log2 M + 3 kernels read and write lines of M points, M between 2 L
-/// and 4 L; so 4 to 8 times the bytes of passes.cu, where that takes the length. It replaces L^2
-/// products: from a few hundred points on, it is faster than the definition.
+/// **Expect.** Memory traffic: 2 log2 M + 3 kernels read and write lines of M points, with M
+/// between 2 L and 4 L: 4 to 8 times the bytes of passes.cu, where that supports the length. It
+/// replaces L^2 products: from a few hundred points on, it is faster than the definition.
 /// @expect on --n 4 --length 61
 /// @expect launches 2 + 7 + 1 + 7 + 1 + 7 + 1 = 26, of 128 points; two fill tables
 /// @expect loads_per_output.x 2 / 2 = 1, each part of a point once
 /// @expect barriers_per_block 0
-/// **Costs.** Two arrays of N M points in the workspace, a third for planes, and tables of 4 M.
-/// Numbers pass through two transforms and three products in float, so that errors are about twice
-/// those of one transform (docs/oracle.md). Declines the ring mersenne, and lines of more than 2^29
+/// **Costs.** Two arrays of N M points in the workspace, a third for planes, and tables of 4 M
+/// points. Two transforms and three products in float make errors about twice those of one
+/// transform (docs/oracle.md). Not supported: the ring mersenne, and lines of more than 2^29
 /// points.
 /// **Try.** Let the first pass multiply by c as it reads x, and the last one as it writes y. How
-/// many kernels, and how many bytes, are left?
+/// many kernels and bytes remain?
 #include <utility>
 
 #include "core/cuda/grid_stride.hpp"

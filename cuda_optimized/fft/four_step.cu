@@ -1,31 +1,32 @@
 /// @file four_step.cu
-/// @brief fft, long lines as matrices: transform the columns, turn each point, transform the rows.
+/// @brief fft: four-step FFT; long lines as matrices: columns, twiddle factors, rows,
+/// transposition.
 ///
 /// - Before: radix8.cu
 /// - After: rows_and_columns.cu
 ///
-/// **The idea.** A line that does not fit into shared memory is a matrix of L1 rows and L2 columns,
-/// point j = j1 L2 + j2. Write k = k1 + L1 k2; of the factor w^(j k) three are left, and each is a
-/// step that needs a column or a row alone (Gentleman and Sande, 1966; Bailey, 1990):
+/// **The idea.** A line that exceeds shared memory is a matrix of L1 rows and L2 columns, point j =
+/// j1 L2 + j2. With k = k1 + L1 k2, the factor w^(j k) splits into three, and each is a step on
+/// single columns or rows (Gentleman and Sande, 1966; Bailey, 1990):
 ///
 ///     x [j1][j2]   1. lines j1 -> k1, of L1 points, L2 apart     (columns)
-///                  2. turn by w^(j2 k1)
+///                  2. multiply by w^(j2 k1)
 ///     M [k1][j2]   3. lines j2 -> k2, of L2 points, in order     (rows)
 ///     y [k2][k1]   4. stored transposed
 ///
-/// A block takes eight columns, or rows, side by side. So whatever is strided for one line is 64
-/// bytes in a row for eight: both kernels are the same, with other strides.
+/// A block takes eight adjacent columns or rows, so strided accesses are 64 contiguous bytes each.
+/// Both kernels are the same, with different strides.
 ///
-/// **Expect.** Lines of up to 2^20 points go through memory twice, not log2 L times: half the speed
-/// of short ones, at any length. A turn is the product of two entries of short tables; a table of L
-/// would be as long as the line.
+/// **Expect.** Lines of up to 2^20 points are read and written twice, not log2 L times: half the
+/// speed of short ones, at any length. Each twiddle factor of step 2 is the product of entries of
+/// two short tables; one table of L factors would be as long as the line.
 /// @expect on --n 1 --length 4096
 /// @expect launches 2 + 3 = 5, and three that fill tables
 /// @expect sectors_per_request.x.load 256 / 32 = 8, whole sectors: four columns in each
 /// @expect loads_per_output.shared 2 / 2 = 1, an exchange in either kernel, of 64 points a line
 /// @expect barriers_per_block 1, likewise
-/// **Costs.** An array of N L points in the workspace, and four tables. Declines lines of fewer
-/// than 64 and of more than 2^20 points, and lengths that are no power of two.
+/// **Costs.** An array of N L points in the workspace, and four tables. Lines of 64 to 2^20 points,
+/// powers of two.
 /// **Try.** L1 = 8 and L2 = L / 8, for lines of at most 8192 points: what does step 1 need?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"

@@ -1,28 +1,30 @@
 /// @file passes.cu
-/// @brief fft, a kernel a pass: a thread a butterfly, the line goes through memory log2 L times.
+/// @brief fft: one kernel per pass, one thread per butterfly: log2 L round trips through global
+/// memory.
 ///
 /// - Before: cpu_reference/fft/stockham.cpp
 /// - After: shared_memory.cu
 ///
-/// **The idea.** The butterflies of a pass are independent, those of two passes are not. So a pass
-/// becomes a kernel, and the end of a kernel is the wait for all of its threads, in all blocks. The
-/// passes are Stockham's: always read L/2 apart, write `before` apart, in order in the end.
+/// **The idea.** The butterflies of a pass are independent; those of two passes are not. Each pass
+/// is therefore a kernel, and the end of a kernel is the barrier between all threads of all blocks.
+/// The passes are Stockham's: they read L/2 apart and write `before` apart, and the result is in
+/// order.
 ///
 ///     x --pass 1--> workspace --pass 2--> y --pass 3--> workspace ... --last pass--> y
 ///
 ///     a warp's 32 butterflies read      two runs of 32 points
 ///     and write, while before < 32:     every other run of `before` points, twice
 ///
-/// **Expect.** L/2 log2 L butterflies in place of L^2 products; what is left is memory. A pass
-/// reads and writes all points once, so 12 passes take 12 times what a copy takes, at L = 4096. The
-/// stores of the first passes fill their sectors in two goes, which the L2 cache puts together.
+/// **Expect.** L/2 log2 L butterflies replace L^2 products, so memory is the limit. A pass reads
+/// and writes all points once: with L = 4096, 12 passes take 12 times as long as a copy. The stores
+/// of the first passes fill each sector in two parts, which the L2 cache combines.
 /// @expect loads_per_output.x 1 / 2 = 0.5, both parts of a point at once, in the first pass alone
 /// @expect loads_per_output.y 2 / 2 = 1, the third pass and the fifth read what was written there
 /// @expect launches 6 + 1 = 7, and one that fills the table
-/// **Costs.** A second array of N L points in the workspace, and a table of twiddle factors.
-/// Declines lengths that are no power of two, and lines of one point.
-/// **Try.** Do two passes in a kernel: four points a thread, two times two butterflies. How many
-/// registers does it take, and how many bytes does it save?
+/// **Costs.** A second array of N L points in the workspace, and a table of twiddle factors. Not
+/// supported: lengths that are not a power of two, and lines of one point.
+/// **Try.** Execute two passes in a kernel: four points a thread, two times two butterflies. How
+/// many registers does it need, and how many bytes does it save?
 #include <utility>
 
 #include "core/cuda/grid_stride.hpp"

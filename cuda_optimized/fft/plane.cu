@@ -1,35 +1,33 @@
 /// @file plane.cu
-/// @brief fft, a small plane is a line in shared memory, whose passes begin anew for the rows.
+/// @brief fft: small 2-D FFT; a plane is one line in shared memory, first its columns, then its
+/// rows.
 ///
 /// - Before: radix8.cu
 /// - The same maths: cpu_reference/fft/rows_and_columns.cpp
 ///
-/// **The idea.** Take a plane of H rows for a line of H L points. Stockham's first passes read the
-/// highest bits of a point's number and write the lowest: the highest are the row, so what they do
-/// is to transform columns, all of them side by side. After log H of them the row's frequency is in
-/// the lowest bits, and the column in the highest. There a line would go on, with `before` = H. If
-/// `before` is 1 again instead, passes begin anew, and transform rows:
+/// **The idea.** A plane of H rows is stored as a line of H L points. Stockham's first passes read
+/// the highest bits of a point's index and write the lowest. The highest bits are the row, so these
+/// passes transform all columns side by side. After log H of them the row frequency is in the
+/// lowest bits and the column in the highest. With `before` reset to 1, further passes transform
+/// rows:
 ///
 ///     number of a point    h1 h0 w1 w0        H = L = 4, two bits each, a bit a pass
 ///     before 1, before 2   w1 w0 u1 u0        columns: u is made of h
-///     before 1, before 2   u1 u0 v1 v0        rows: v is made of w, and u is where it belongs
+///     before 1, before 2   u1 u0 v1 v0        rows: v is made of w, and u is in place
 ///
-/// So a transform in two dimensions is one of a line of H L points, with fewer twiddle factors, and
-/// nothing is transposed. The last pass leaves eight neighbours of a row beside those of another
-/// one: a last exchange puts them in order, so that a warp stores 256 bytes in a row.
+/// A 2-D transform is one of a line of H L points, with fewer twiddle factors and without a
+/// transposition. A last exchange reorders eight neighbours per row, so that a warp stores 256
+/// contiguous bytes.
 ///
-/// **Expect.** The plane goes through memory once. The passes are those of a line of as many
-/// points, and one exchange more: 64 x 64 takes a little longer than a line of 4096, on an H200
-/// some 175 us for 2^25 points, where a copy takes 128.
+/// **Expect.** The plane is read and written once. There is one exchange more than for a line of as
+/// many points: for 64 x 64 planes about 175 us for 2^25 points on an H200; a copy takes 128 us.
 /// @expect on --n 4 --length 64,64
 /// @expect loads_per_output.x 1 / 2 = 0.5, and nothing else of memory but factors
 /// @expect loads_per_output.shared 4 / 2 = 2, an exchange behind each of four passes of radix 8
 /// @expect wavefronts_per_request.shared.store 256 / 128 = 2, no bank is asked twice
 /// @expect sectors_per_request.y.store 256 / 32 = 8, whole sectors
-/// **Costs.** A point of shared memory for each of x. Declines planes of fewer than 8 and of more
-/// than 4096 points, real ones, lines, and lengths that are no power of two.
-/// **Try.** The first pass of an axis turns nothing, and multiplies by 1 all the same. What is
-/// gained without those products?
+/// **Costs.** Shared memory for all of x. Complex planes of 8 to 4096 points, powers of two.
+/// **Try.** The first pass of an axis multiplies by 1. What is gained without those products?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/shared/butterflies.cuh"

@@ -1,34 +1,31 @@
 /// @file real_pairs.cu
-/// @brief fft, two real lines are transformed as one complex line, and taken apart in registers.
+/// @brief fft: real FFT; two real lines as one complex line, separated by half an exchange.
 ///
 /// - Before: radix8.cu
 /// - After: real_pairs_inverse.cu
 /// - The same maths: cpu_reference/fft/real_pairs.cpp
 ///
-/// **The idea.** Two real lines a and b are one complex line a + i b: real parts are read from one,
-/// imaginary parts from the other. Behind the last pass a frequency k and its partner L - k tell
-/// A[k] and B[k]. A thread has the frequencies t + r L/8, and of these it finishes the lower four;
-/// their partners are the upper four of thread L/8 - t. So only upper halves go through shared
-/// memory once more, and are read back to front:
+/// **The idea.** Two real lines a and b form one complex line a + i b. After the last pass, a
+/// frequency k and its partner L - k determine A[k] and B[k]. A thread has the frequencies t + r
+/// L/8 and finishes the lower four; their partners are the upper four of thread L/8 - t. Only upper
+/// halves pass through shared memory again, and are read in reverse order:
 ///
 ///     thread t     Z[t]  Z[t + L/8]  Z[t + 2 L/8]  Z[t + 3 L/8]  |  upper four: written
 ///     partners     read from thread L/8 - t, last to first       |
 ///
-/// Number 0 is its own partner, and so is number L/2, which is the first thread's: one frequency
-/// more than the others have.
+/// Frequencies 0 and L/2 are their own partners. The first thread has both, one more than others.
 ///
 /// **Expect.** Half the bytes of as many complex points: x has half of them, and y half of the
-/// frequencies. 2^25 points in lines of 1024 are 268 MB, 64 us of copying on an H200; with what
-/// registers loses to a copy, 75 us. An exchange and a half where registers has one.
+/// frequencies. 2^25 points in lines of 1024 are 268 MB, 64 us for a copy on an H200; at the rate
+/// of radix8, 75 us. One exchange and a half instead of one.
 /// @expect on --n 64 --length 64 --input real
 /// @expect loads_per_output.x 64 / 66 = 0.9697, each point once, and 33 frequencies of two parts
 /// @expect wavefronts_per_request.shared.load 2, also back to front: 16 points in a row, 32 banks
 /// @expect barriers_per_block 2 + 1 = 3, one for the last exchange, and one before it
-/// **Costs.** Rows of y are L/2 + 1 points long, so that none but the first begins at a sector.
-/// Both lines share their rounding errors, NaN and infinity. Declines complex lines, planes, lines
-/// of fewer than 8 and of more than 4096 points, and lengths that are no power of two.
-/// **Try.** One real line of 2 L points as a complex one of L: x[2 j] + i x[2 j + 1]. What does
-/// taking apart need then?
+/// **Costs.** Rows of y have L/2 + 1 points, so only the first begins at a sector. Both lines share
+/// rounding errors, NaN and infinity. Real lines of 8 to 4096 points, powers of two.
+/// **Try.** Treat one real line of 2 L points as a complex one of L: x[2 j] + i x[2 j + 1]. What
+/// does the separation need?
 #include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"

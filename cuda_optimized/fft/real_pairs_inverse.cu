@@ -1,32 +1,30 @@
 /// @file real_pairs_inverse.cu
-/// @brief fft, the half spectra of two real lines are put together in registers, and transformed
-/// back as one complex line.
+/// @brief fft: inverse real FFT; half an exchange combines two half spectra into one complex line.
 ///
 /// - Before: real_pairs.cu
 /// - The same maths: cpu_reference/fft/real_pairs_inverse.cpp
 ///
-/// **The idea.** The way back of real_pairs.cu. Frequency k of both lines tells two points of the
-/// complex line, Z[k] = A[k] + i B[k] and Z[L - k] = conj A[k] + i conj B[k]. A thread reads the
-/// lower four of its frequencies t + r L/8, which all threads together read once; what they tell of
-/// the upper half goes through shared memory, last to first:
+/// **The idea.** The inverse of real_pairs.cu. Frequency k of both lines determines two points of
+/// the complex line, Z[k] = A[k] + i B[k] and Z[L - k] = conj A[k] + i conj B[k]. A thread reads
+/// the lower four of its frequencies t + r L/8; the block reads each frequency once. The points of
+/// the upper half pass through shared memory, last to first:
 ///
 ///     thread t     A, B[t]  [t + L/8]  [t + 2 L/8]  [t + 3 L/8]  ->  Z[t] ...: kept
 ///     partners     Z[L - t] ...: written, and read by their threads  |  upper four
 ///
-/// From there on it is a complex line, of which real parts are a and imaginary parts b.
+/// The rest is a complex transform: its real parts are a, its imaginary parts are b.
 ///
-/// **Expect.** As many bytes as real_pairs moves, the other way round: 2^25 points in lines of 1024
-/// are 268 MB, 64 us of copying on an H200. An exchange and a half, as there.
+/// **Expect.** The same bytes as real_pairs, with reads and writes exchanged: 2^25 points in lines
+/// of 1024 are 268 MB, 64 us for a copy on an H200. One exchange and a half.
 /// @expect on --n 64 --length 64 --input real --direction inverse
 /// @expect loads_per_output.x 33 / 64 = 0.5156, each frequency once, both of its parts together
 /// @expect barriers_per_block 2 + 2 = 4, two for the partners, and two for the one exchange
 /// @expect launches 2, and one of them fills the table of twiddle factors
-/// **Costs.** Rows of x are L/2 + 1 points long, so that none but the first begins at a sector.
-/// Both lines share their rounding errors, NaN and infinity. Declines forward transforms, complex
-/// lines, planes, lines of fewer than 8 and of more than 4096 points, and lengths that are no power
+/// **Costs.** Rows of x have L/2 + 1 points, so only the first begins at a sector. Both lines share
+/// rounding errors, NaN and infinity. Inverse transforms of real lines of 8 to 4096 points, powers
 /// of two.
-/// **Try.** Read the partners' frequencies again in place of the exchange through shared memory.
-/// How many sectors does a warp's load touch, and which cache do they come from?
+/// **Try.** Read the partners' frequencies again instead of exchanging points. How many sectors
+/// does a warp's load touch, and which cache serves them?
 #include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"

@@ -1,27 +1,27 @@
 /// @file warp.cu
-/// @brief fft, short lines in a warp: lanes exchange points by shuffles, without shared memory.
+/// @brief fft: warp FFT; short lines stay in a warp, whose lanes exchange points by shuffles.
 ///
 /// - Before: shared_memory.cu
 ///
-/// **The idea.** A line of up to 32 points is a point a lane, one of 64 is two. A butterfly is then
-/// an exchange with the lane whose number differs in one bit, first the highest, in the end the
-/// lowest: Gentleman's and Sande's passes (1966), which turn after they subtract. They leave
-/// frequencies in order of reversed bits; one more shuffle puts that right.
+/// **The idea.** Each lane has one point of a line of up to 32 points, or two of 64. A butterfly
+/// exchanges points with the lane whose number differs in one bit, from the highest to the lowest:
+/// the passes of Gentleman and Sande (1966), which multiply after the subtraction. The frequencies
+/// are then in bit-reversed order; one more shuffle reorders them.
 ///
 ///     lane  0 1 2 3 4 5 6 7      half = 4: lanes 0-3 become a + b, lanes 4-7 (a - b) w^k
 ///           `-------' exchange   half = 2, half = 1: the same within each half
 ///
 /// (Vasilache et al., "Fast convolutional nets with fbfft", 2014.)
 ///
-/// **Expect.** No shared memory and no barrier: 10 shuffles of 4 bytes in 5 passes, and 2 to sort.
-/// Every lane computes every pass; only half of them turn, but all multiply. A warp reads its lines
-/// in one go, and writes them in order. All twiddle factors of a lane stay in registers from line
-/// to line.
+/// **Expect.** No shared memory and no barrier: 10 shuffles of 4 bytes in 5 passes, and 2 to
+/// reorder. Every lane computes every pass; only half of the lanes need the multiplication, but all
+/// execute it. The loads and stores of a warp are contiguous. The twiddle factors of a lane stay in
+/// registers.
 /// @expect loads_per_output.shared 0, there is none
 /// @expect barriers_per_block 0, a warp's lanes wait for one another in a shuffle
 /// @expect sectors_per_request.x.load 256 / 32 = 8, 32 points in a row
-/// **Costs.** One lane's work in a pass is a quarter of a butterfly, at the price of a whole one.
-/// Declines lines of more than 64 points, and lengths that are no power of two.
+/// **Costs.** Each lane executes the instructions of a whole butterfly for a quarter of its result.
+/// Not supported: lines of more than 64 points, and lengths that are not a power of two.
 /// **Try.** Four points a lane, for 128: which passes come first, and what do they cost?
 #include <bit>
 

@@ -7,9 +7,8 @@
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
 /// **The idea.** At one tap, a tile of rows is a dense GEMM: rows of features, gathered through
-/// nbr, times the tap's weights, both staged in shared memory. Missing rows are zeros. The
-/// accumulators of all taps stay in registers: no atomics, no workspace. The OR of the rows' masks
-/// lists the taps to execute.
+/// nbr, times the tap's weights, both staged in shared memory. Missing rows are zeros. Accumulators
+/// stay in registers. The OR of the rows' masks lists the taps to execute.
 ///
 ///     mask     row 0   . X . X       gathered at tap 1      weights
 ///              row 1   . X . .       | features[nbr[1][0]]  |   | W_1 |

@@ -24,8 +24,7 @@
 /// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect bytes_per_lane.features.async 16
 /// @expect launches 2
-/// **Costs.** 27 to 53 KB of shared memory. Before sm_80 the copies are loads and stores. Not
-/// supported: other types than float32, more than 1024 taps, sizes beyond 2^30.
+/// **Costs.** 27 to 53 KB of shared memory. Float32, up to 1024 taps, sizes up to 2^30.
 /// **Try.** Remove the first __syncwarp() of the kernel and run it in cuda_on_cpu. Which race is
 /// reported?
 #include "core/cuda/device_attribute.hpp"

@@ -7,8 +7,8 @@
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
 /// **The idea.** Sorting all rows of a sweep by mask takes more than half the time of the GEMM. But
-/// similar rows exist nearby. So each *segment* of 2048 rows, in site order, is sorted by one block
-/// in shared memory, in the launch that also rearranges the weights:
+/// similar rows exist nearby. So one block sorts each *segment* of 2048 rows in shared memory, in
+/// the launch that also rearranges the weights:
 ///
 ///     sites    0 ... 2047    2048 ... 4095    4096 ...
 ///     sorted   by block 0    by block 1       by block 2 ...
@@ -19,14 +19,13 @@
 ///
 /// **Expect.** 128 rows of sweep-64-subm3 have 17.5 taps; in mask order they have 13.5, in site
 /// order 22.4: a sixth more time, without a sort that takes half of the GEMM's time. In
-/// large-64-subm3 19.7 instead of 16.6. The rows of a segment are near each other and hit in L2; in
-/// mask order each is loaded from DRAM two to four times.
+/// large-64-subm3 19.7 instead of 16.6. The rows of a segment hit in L2; in mask order each is
+/// loaded from DRAM two to four times.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2, as before, and without a sorted rulebook
 /// @expect loads_per_output.mask 2 * 512 / 16384 = 0.0625, by the sort and by the product
 /// @expect barriers_per_block (20 + 1) / 7 + 1 = 4, 20 steps are between warps, in a block of seven
-/// **Costs.** 4 bytes of workspace per row. Layers over the same sites sort again. A key holds 20
-/// taps of a mask, the last ones of the first 32. Not supported: as before.
+/// **Costs.** Layers over the same sites sort again. A key holds 20 of the first 32 taps.
 /// **Try.** Sort by the inverse Gray code of the mask: neighbours then differ in one tap.
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"

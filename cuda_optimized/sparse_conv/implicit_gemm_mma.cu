@@ -26,8 +26,7 @@
 /// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.features.async 16
 /// @expect excess.shared.load 0, of ldmatrix
-/// **Costs.** 13 to 99 KB of shared memory. Rows that are not multiples of 16 bytes are copied by
-/// element. Not supported: float32 with precision fp32, more than 1024 taps.
+/// **Costs.** 13 to 99 KB of shared memory. Not supported: precision fp32, more than 1024 taps.
 /// **Try.** Take the rows in site order (TapList::find()). How many taps has a tile?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"

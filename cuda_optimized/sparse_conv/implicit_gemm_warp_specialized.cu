@@ -6,8 +6,8 @@
 /// - Shapes, workspace: shared/stage_shapes.cuh; ring, copies and store: shared/stage_ring.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Four producer warps find taps and rows and start the copies; a consumer warpgroup
-/// executes nothing but wgmma. Their loops are produce() and consume() below.
+/// **The idea.** Four producer warps start the copies (produce()); one consumer warpgroup executes
+/// wgmma (consume()).
 ///
 ///     producers, 32 rows a warp            stages               consumers, 128 rows
 ///     wait for empty[s]               +---------------+         wait for full[s]
@@ -15,9 +15,8 @@
 ///     weights: one bulk copy a tap  ->| 32 channels   |         all but this stage's are done:
 ///     arrive at full[s] when landed   +---------------+---->    arrive at empty[s - 1]
 ///
-/// Each stage has two mbarriers. A producer does not wait for its copies: the hardware arrives at
-/// full[s] when they have landed, so all stages may be in flight. A stage holds as many taps as fit
-/// 128 bytes of a row: in fp16 or bf16, four of 16 channels or two of 32.
+/// Each stage has two mbarriers. The hardware arrives at full[s] when copies have landed. A stage
+/// holds as many taps as fit 128 bytes of a row: in fp16 or bf16, four of 16 channels or two of 32.
 ///
 /// **Expect.** Bytes from the L2 cache limit the kernel. In fp16, for sweep-16-subm3,
 /// sweep-32-subm3, sweep-64-subm3 and sweep-128-subm3, they are 67, 119, 263 and 713 MB, at 4 TB/s
@@ -27,8 +26,7 @@
 /// @expect loads_per_output.features 1 / 4 = 0.25, rounded once, in vectors
 /// @expect loads_per_output.nbr 3838 / 16384 = 0.234, of pairs alone
 /// @expect launches 2, with the rounding
-/// **Costs.** 64 to 100 KB of shared memory per block of 256 threads, and workspace. Not supported:
-/// precision fp32, GPUs other than sm_90a, more than 1024 taps.
+/// **Costs.** 64 to 100 KB of shared memory per block of 256 threads, and workspace.
 /// **Try.** Tune the table of shapes. With half a tap's channels a stage, which numbers change?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"

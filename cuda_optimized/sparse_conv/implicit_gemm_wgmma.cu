@@ -5,19 +5,17 @@
 /// - Before: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Tiles, tap lists and rings are those of implicit_gemm_mma.cu. Instead of 4
-/// ldmatrix and 8 mma.sync per warp and 32 bytes of depth, a warpgroup executes one `wgmma`, which
-/// reads both operands from shared memory.
+/// **The idea.** Tiles, tap lists and rings are those of implicit_gemm_mma.cu. A warpgroup executes
+/// one `wgmma` per 32 bytes of depth, instead of 4 ldmatrix and 8 mma.sync per warp.
 ///
 ///     cp.async, row by row            stage                 two warpgroups
 ///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
 ///     weights of the tap       ->  b [Cout][64]   a row     d [64][Cout] += a [64][64] * b
 ///
-/// Gathered rows form no box that a tiled TMA copy could load. Threads copy them with cp.async and
-/// apply TMA's 128-byte swizzle themselves. fence.proxy.async makes these writes visible to wgmma,
-/// which reads through the async proxy. Both operands must be contiguous along k: one kernel
-/// transposes the weights. wgmma truncates float32 to TF32: another kernel rounds all features
-/// first.
+/// Threads copy gathered rows with cp.async and apply TMA's 128-byte swizzle themselves.
+/// fence.proxy.async makes these writes visible to wgmma, which reads through the async proxy. Both
+/// operands must be contiguous along k: one kernel transposes the weights. wgmma truncates float32
+/// to TF32: another kernel rounds all features first.
 ///
 /// **Expect.** As many bytes from L2 as implicit_gemm_mma, and a third of its instructions.
 /// Predicted on an H200 in float16: 70 us for sweep-64-subm3, 160 us for sweep-128-subm3.

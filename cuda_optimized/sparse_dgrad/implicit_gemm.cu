@@ -25,8 +25,7 @@
 /// @expect loads_per_output.weights 328 / 16 = 20.5, of 32 * 27
 /// @expect launches 2, two halves of the taps
 /// @expect loads_per_output.nbr_back 3838 / 16384 = 0.234, of pairs alone
-/// **Costs.** The second launch reads and writes dx again: 64 MB, mostly in L2. 19 to 61 KB of
-/// shared memory, a quarter of it for indices of gathered rows. Float32 only.
+/// **Costs.** The second launch reads and writes dx again: 64 MB, mostly in L2. Float32 only.
 /// **Try.** Use order_back and one launch. How many taps does a tile execute?
 #include <algorithm>
 

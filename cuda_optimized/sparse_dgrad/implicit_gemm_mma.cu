@@ -25,8 +25,7 @@
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.weights.async 16
-/// **Costs.** Rows that are not multiples of 16 bytes use tiles of 32 x 32 and copies by element.
-/// Not supported: GPUs before sm_80; float32 with precision fp32.
+/// **Costs.** Not supported: GPUs before sm_80; float32 with precision fp32.
 /// **Try.** Which operand must `sparse_conv` transpose, and which instruction does it for fp16?
 #include <algorithm>
 

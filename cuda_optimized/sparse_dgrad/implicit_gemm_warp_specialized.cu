@@ -15,8 +15,7 @@
 ///     forward    y[m]  += x[nbr[k][m]]       * W_k      W_k [ci][co], along k: columns
 ///     gradient   dx[n] += dy[nbr_back[k][n]] * W_k^T    W_k [ci][co], along k: rows
 ///
-/// The forward pass must transpose: for each 16 bytes it loads 4 or 8 elements from as many rows.
-/// Here the 16 bytes are contiguous.
+/// The forward pass loads each 16 bytes from 4 or 8 rows. Here the 16 bytes are contiguous.
 ///
 /// **Expect.** The times of the forward pass or slightly less for sweep-32-subm3, sweep-64-subm3
 /// and sweep-128-subm3: the same rows and MMAs, and coalesced loads of weights.
@@ -25,8 +24,7 @@
 /// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, packed once
 /// @expect loads_per_output.dy 1 / 4 = 0.25, rounded once, in vectors
 /// **Costs.** As in the forward pass: workspace for the weights and, in FP32 or where rows are not
-/// multiples of 16 bytes, for a copy of dy. Not supported: float32 with precision fp32, GPUs other
-/// than sm_90a, more than 1024 taps.
+/// multiples of 16 bytes, for a copy of dy.
 /// **Try.** Under subm, nbr_back is nbr with its taps reversed (mirrored_table.cu). Which change
 /// would make nbr_back unnecessary here?
 #include "core/cuda/early_launch.hpp"

@@ -13,10 +13,9 @@
 ///             = sum over k of  dy[ nbr[KV - 1 - k][in] ]  x  W_k^T
 ///             = sum over j of  dy[ nbr[j][in] ]           x  W_(KV - 1 - j)^T       j = KV - 1 - k
 ///
-/// The last line gives the change of the kernel: table, masks and orders are those of the forward
-/// pass; only the taps of the weights are reversed. Training needs no nbr_back, no mask_back and no
-/// second sort. Even kernel sizes have no centre and no opposite taps, so `subm` permits odd ones
-/// only. A library must check this: otherwise gradients are silently wrong.
+/// Table, masks and orders are those of the forward pass; only the taps of the weights are
+/// reversed. Training needs no nbr_back, no mask_back and no second sort. Even kernel sizes have no
+/// centre and no opposite taps, so `subm` permits odd ones only.
 ///
 /// **Expect.** The time of implicit_gemm: the same tiles with reversed taps. The order of additions
 /// differs, so last bits may differ. The saving is outside of this launch: nbr_back is 13.6 MB for
@@ -25,8 +24,8 @@
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, as in implicit_gemm
 /// @expect loads_per_output.weights 328 / 16 = 20.5, likewise
 /// **Costs.** Supports only `subm` and float32.
-/// **Try.** Reverse the bits of the masks and iterate over k instead of j, as spconv does. For
-/// which KV does a reversal within 32 bits need a shift, and what about KV > 32?
+/// **Try.** Reverse the bits of the masks and iterate over k, as spconv does. For which KV does the
+/// reversal need a shift?
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"

@@ -24,8 +24,7 @@
 /// @expect loads_per_output.coords 512, as before
 /// @expect lanes.workspace.store 8 * (32 + 1) = 264, sums and a count for each of 8 parts
 /// @expect launches 2, parts; then images
-/// **Costs.** For N images the batch ids of a part are read N times. Workspace: a float per part,
-/// image and channel, and a count per part and image.
+/// **Costs.** For N images the batch ids are read N times. Workspace for all partial results.
 /// **Try.** Let a block first find the lowest and the highest batch id of its part. How many images
 /// remain to be reduced if the rows are sorted by image?
 #include <algorithm>

@@ -14,8 +14,7 @@
 ///     rows        -1  -1   0  -1   1  -1        thread = cell
 ///     plane c      0   0  a_c  0  b_c  0        all stored, 128 bytes a warp
 ///
-/// A thread has one cell of 16 planes, so it loads the row number once and computes its sample and
-/// channels once for all of them.
+/// A thread has one cell of 16 planes and loads the row number once for all of them.
 ///
 /// **Expect.** x is written once, coalesced, including zeros: no separate pass zeroes it. The grid
 /// costs 4 bytes per cell to write and C / 4 bytes to read, from L2 if a sample's grid fits there.
@@ -24,11 +23,9 @@
 /// @expect lanes_per_output.x.store 1, zeros included
 /// @expect loads_per_output.workspace 2 / 32 = 0.0625, a cell is read for 16 channels
 /// @expect loads_per_output.coords 4 * 512 / (1728 * 32) = 0.037, once a site
-/// **Costs.** Loads of features are not coalesced, since neighbouring cells have distant rows. Each
-/// load of one channel fetches a sector of 32 bytes; later planes use its other seven channels.
-/// Workspace: 4 bytes per cell.
-/// **Try.** Set kPlanes to 1, then to 64. How often is the grid read, and how many blocks are
-/// there?
+/// **Costs.** Loads of features are not coalesced: a load of one channel fetches 32 bytes, whose
+/// other seven channels serve later planes. Workspace: 4 bytes per cell.
+/// **Try.** Set kPlanes to 1, then to 64. How many blocks are there?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

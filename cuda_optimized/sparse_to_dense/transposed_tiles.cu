@@ -26,10 +26,8 @@
 /// @expect barriers_per_block 2
 /// @expect excess.shared.load 0
 /// **Costs.** Two barriers per tile. Zeros of empty cells pass through shared memory, too; in
-/// eighth-64 one cell in 24 has a row. A tile spans 32 channels even if there are 3. Stores are 4
-/// bytes per thread, since planes have no common alignment.
-/// **Try.** Test first whether any of the tile's 32 cells has a row, and store zeros without shared
-/// memory otherwise. How many tiles of a LiDAR sweep are empty?
+/// eighth-64 one cell in 24 has a row. A tile spans 32 channels even if there are 3.
+/// **Try.** Store the zeros of empty tiles directly. How many tiles of a LiDAR sweep are empty?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"

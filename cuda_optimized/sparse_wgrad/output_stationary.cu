@@ -18,18 +18,15 @@
 ///                       thread (ci, co): acc += column ci of the left . column co of the right
 ///
 /// **Expect.** No atomics; pairs are added in order, so the same rulebook gives the same bits. For
-/// a chunk of 64 pairs a thread executes 8 loads from global memory (plus 8 of row numbers), 2
-/// barriers and 64 multiply-adds. Two loads from shared memory per multiply-add: at most 1/8 of the
-/// arithmetic peak.
+/// 64 pairs a thread executes 8 loads from global memory (plus 8 of row numbers) and 2 barriers.
+/// Two loads from shared memory per multiply-add: at most 1/8 of the arithmetic peak.
 /// @expect lanes.dw.atomic 0
 /// @expect loads_per_output.shared 2 * 3838 / 27 = 284.296, two for each multiply-add
 /// @expect loads_per_output.features 3838 / 27 / 16 = 8.884, tiles of 16 x 16
 /// @expect blocks 27 * 2 * 2 = 108
 /// **Costs.** Few blocks: KV * ceil(Cin / 16) * ceil(Cout / 16). Under `subm` those of the centre
-/// tap have several times the pairs of the others and finish last. Every tile gathers the rows of
-/// its tap again. With fewer than 16 channels threads idle. Float32 only.
-/// **Try.** Let a thread compute 2 x 2 elements. How many loads from shared memory are there per
-/// multiply-add, and how many blocks?
+/// tap finish last. Every tile gathers the rows of its tap again. Float32 only.
+/// **Try.** Let a thread compute 2 x 2 elements. How many loads are there per multiply-add?
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"

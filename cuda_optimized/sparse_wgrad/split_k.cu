@@ -16,8 +16,7 @@
 ///     second launch   dw_0 = 0 + 1 |      |     |     |     |
 ///                             dw_1 = 2 +  3  +  4  +  5   dw_2 = 6
 ///
-/// Both launches compute the parts of a tap from `offsets`, so the host does not wait. The cut
-/// depends on the problem alone: the bits are the same in every run.
+/// Both launches cut by `offsets`, so the host does not wait, and every run gives the same bits.
 ///
 /// **Expect.** sweep-64-subm3 has 1040 parts of 850 pairs; their blocks of 64 threads run in one
 /// wave on an H200. Predicted: 165 us for 7.1 GFLOP (110 us at the peak), 8 us of them for the
@@ -27,8 +26,7 @@
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 2
 /// **Costs.** Workspace of one [Cin][Cout] per part. Float32 only.
-/// **Try.** Add the parts in a binary tree. Which chains of additions become shorter, and how does
-/// the error change?
+/// **Try.** Add the parts in a binary tree. How does the error change?
 #include <algorithm>
 
 #include "core/cuda/ptx.hpp"

@@ -16,19 +16,17 @@
 ///       pair 1  [ci . . . . .]    pair 1  o + x ...                                  o
 ///        ...                      ldmatrix.trans    - ->   lane (ci + 1, ...)        + ...
 ///
-/// ldmatrix moves units of 2 bytes and cannot transpose floats, so TF32 fragments are loaded one
-/// float at a time. All accumulators and dw are FP32: a sum of 125,562 terms in FP16 would lose
-/// most of them.
+/// ldmatrix moves units of 2 bytes and cannot transpose floats, so TF32 fragments are loaded by
+/// element. Accumulators and dw are FP32.
 ///
 /// **Expect.** For sweep-64-subm3 the two rows of each pair are read once from the L2 cache, 223 MB
 /// in fp16 and 446 MB in TF32, which takes longer than the MMAs. Predicted on an H200: 55 us in
-/// fp16 and 100 us in TF32, 8 us of them for the second launch.
+/// fp16 and 100 us in TF32.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect loads_per_output.workspace 72 / 27 = 2.667, 72 parts, each once
 /// @expect launches 2
-/// **Costs.** Workspace as split_k. Rows that are not multiples of 16 bytes are copied by element,
-/// in tiles of 32 x 32. Not supported: before sm_80, and float32 with precision fp32.
+/// **Costs.** Workspace as split_k. Not supported: before sm_80, float32 with precision fp32.
 /// **Try.** Let one block compute two mirrored taps (under `subm`). Which rows do they share?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"

@@ -27,8 +27,7 @@
 /// @expect loads_per_output.workspace 27 / 27 / 4 = 0.25, a part for each tap, in vectors
 /// @expect barriers_per_block 27 / 34 + 2 = 2.794, of 34 blocks 27 have a part; two for the sums
 /// @expect launches 2
-/// **Costs.** Workspace for the parts. Rows that are not multiples of 16 bytes are stored by
-/// element, for tiles of 32 x 32. Not supported: float32, GPUs other than sm_90a.
+/// **Costs.** Workspace for the parts. Not supported: float32, GPUs other than sm_90a.
 /// **Try.** Give each part one contiguous range of its tap's list. What do large layers cost?
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"

@@ -1,36 +1,31 @@
 /// @file point_lists.cu
-/// @brief voxelize: lists of each voxel's points, counted and filled, give sums one order.
+/// @brief voxelize: ordered point lists; counting and filling lists gives each sum a fixed order.
 ///
 /// - Before: bit_grid.cu
-/// - The sums over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
+/// - The prefix sum over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
-/// **The idea.** Atomic additions come in any order, and each order rounds a sum of floating-point
-/// numbers in its own way. bit_grid.cu therefore adds integers, with nine atomics a point. One is
-/// enough if integers make lists of points instead, and each list is added up in order. Each point
-/// takes a place in its voxel's list by counting it; a running sum over the counts says where each
-/// list begins; then the points are filled in.
+/// **The idea.** Atomic floating-point additions occur in varying order, and the rounding depends
+/// on it. bit_grid.cu adds integers, with nine atomics a point. Here one integer atomic a point
+/// suffices: it counts the voxel's points. A prefix sum over the counts gives the start of each
+/// list, and the points are filled in.
 ///
 ///     counts   2   1   3          begins   0   2   3   6
-///     list     4 0   2   7 1 5             as they came: another order each time
-///     ordered  0 4   2   1 5 7             place = how many of the list are smaller
+///     list     4 0   2   7 1 5             in arrival order: differs between runs
+///     ordered  0 4   2   1 5 7             index = how many of the list are smaller
 ///
-/// Each entry looks through its list for smaller ones, which are as many as come before it. Lists
-/// are short: in a sweep two points, near the sensor a few dozen. At last a thread a voxel adds up
-/// its list in the order of the points, in double: the CPU's sums, to the last bit, without a sort.
+/// Each entry counts the smaller ones in its list, which gives its index. Lists are short: two
+/// points in a sweep, a few dozen near the sensor. Then one thread per voxel adds its list in the
+/// order of the points, in double: the CPU's results to the last bit, without a sort.
 ///
-/// **Expect.** As bit_grid.cu up to the ranks. Instead of nine atomics a point one, which is waited
-/// for, and a sum over as many counts as points. Two more launches, the library's beside. Each of
-/// them is short: in a LiDAR sweep (sweep-points) on an H200 predicted 55 us, where bit_grid takes
-/// 57 and the sort 80. Sums in double are registers here, and 0.2 us of an H200's FP64 rate.
+/// **Expect.** As bit_grid.cu up to the ranks. One atomic a point replaces nine; there are two more
+/// launches. For sweep-points on an H200, 55 us are predicted, 57 us for bit_grid and 80 us for the
+/// sort.
 /// @expect launches 8, with the running sum
 /// @expect lanes.workspace.atomic (1 + 1) * 3441 + 1 = 6883, bits and counts
 /// @expect lanes.workspace.store 2447 + 4096 + 4 * 3441 + 4097 = 24404, lists and their begins
-/// **Costs.** Memory and time by the volume, and 36 bytes a point. Lists of thousands of points
-/// take time by the square of their length. Of more than four columns each four walk along the list
-/// once more. Declined: grids of 2^31 voxels and more.
-/// **Try.** Leave out the ordering: what does a comparison of two runs say of intensities between 0
-/// and 1, and what if every second one is multiplied by 1e12?
+/// **Costs.** As bit_grid.cu; the time of a list grows with the square of its length.
+/// **Try.** Leave out the ordering: how do two runs differ if every second value is scaled by 1e12?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
