@@ -38,18 +38,19 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kThreads = 256;
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough to fill the device: 132 SMs hold 8 blocks of 256 threads each. Threads stride over more
+/// work.
 constexpr std::int64_t kMaxBlocks = 4096;
-constexpr int kLongestLine = 1 << 29;  ///< Whose padded length is an int.
+constexpr int kLongestLine = 1 << 29;  ///< Its padded length fits in an int.
 
 using Point = Complex<float>;
 
-/// Lines that are transformed by themselves: all rows, or all columns.
+/// Lines that are transformed independently: all rows, or all columns.
 struct Step {
   int length, padded;      ///< Points of a line, and of what it is padded to: L and M.
   int outputs;             ///< Frequencies of a line that are wanted.
   std::int64_t lines;      ///< How many lines.
-  std::int64_t neighbour;  ///< From one point of a line to the next, for lines side by side.
+  std::int64_t neighbour;  ///< Stride from one point of a line to the next, for adjacent lines.
 
   /// Where point i of a line lies, of lines of so many points.
   __device__ std::int64_t place(std::int64_t line, std::int64_t i, int points) const {
@@ -64,7 +65,7 @@ __global__ void fft_bluestein_chirp(int length, int padded, Point* chirp, Point*
     const std::int64_t j = i < length ? i : padded - i;  // a distance from point 0
     Point of_filter = {0, 0};
     if (j < length) {
-      // j^2 modulo 2 L, or the angle would lose its digits.
+      // j^2 is reduced modulo 2 L to keep the precision of the angle.
       const std::int64_t turn = 2 * std::int64_t{length};
       const Point root = root_of_unity<float>(j * j % turn, turn);
       if (i < length) chirp[i] = root;
@@ -95,7 +96,7 @@ __global__ void fft_bluestein_padded_pass(std::int64_t butterflies, int padded, 
                                           const Point* twiddles, const Point* from, Point* to) {
   const std::int64_t half = padded / 2;
   for (const std::int64_t i : grid_stride(butterflies)) {
-    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
+    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // the butterfly, and its line
     const std::int64_t k = j & (before - 1);
     const Point even = from[first + j];
     const Point odd = from[first + j + half] * twiddles[before + k];
@@ -146,16 +147,16 @@ Step columns_of(const FftProblem& fft) {
           fft.frequencies()};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   Point *lines, *other;         ///< [lines][M], of the larger step, twice.
-  Point* plane;                 ///< Behind the rows, before the columns; null for lines.
+  Point* plane;                 ///< The result of the rows, input of the columns; null for lines.
   Point *chirp, *twiddles;      ///< [L] and [M].
   Point *spectrum, *of_passes;  ///< [M], of the filter; and as much for its passes.
-  std::size_t bytes;            ///< Of all.
+  std::size_t bytes;            ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -36,7 +36,7 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kLines = 8;  ///< Of a block: columns or rows side by side.
+constexpr int kLines = 8;  ///< Adjacent columns or rows per block.
 constexpr int kMaxThreads = 1024;
 constexpr int kLongest = kRadix * kMaxThreads / kLines;  ///< Points of a column or row.
 
@@ -47,7 +47,7 @@ struct Step {
   int to_point, to_line;      ///< Where they are written.
 };
 
-/// w^(j2 k1) = w^(high S) w^low, where high S + low = j2 k1; none: nothing is turned.
+/// w^(j2 k1) = w^(high S) w^low, where high S + low = j2 k1; null: no twiddle factors.
 template <class T>
 struct Turns {
   const Complex<T>*low, *high;  ///< [S] and [L / S]
@@ -58,8 +58,8 @@ struct Turns {
   }
 };
 
-/// Where point i of the block's line c lies in shared memory: bit 0 of i is flipped by bit 3, so
-/// that neighbours along t, which write 8 points apart, meet different banks.
+/// Where point i of the block's line c lies in shared memory: bit 0 of i is XORed with bit 3, so
+/// that neighbours along t, which write 8 points apart, access different banks.
 __device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; }
 
 /// twiddles [step.length]: see fft_twiddles().
@@ -85,11 +85,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     const int k = t & (before - 1);
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) points[place_of(kRadix * (t - k) + k + r * before, c)] = v[r];
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(t + r * eighth, c)];
     before *= kRadix;
-    if (before < eighth) __syncthreads();  // separates these reads from the next pass's writes
+    if (before < eighth) __syncthreads();  // these reads before the writes of the next pass
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {
@@ -117,16 +117,16 @@ __global__ void fft_four_step_twiddles(int L, int low_bits, Complex<T>* low, Com
 /// Points of a column, L1: at least as many as those of a row, L2 = L / L1.
 int column_length(const FftProblem& fft) { return 1 << (fft.passes() + 1) / 2; }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
-  float* middle;              ///< Behind the columns, before the rows: as large as y.
+  float* middle;              ///< The result of the columns, input of the rows: as large as y.
   Complex<T>*columns, *rows;  ///< Twiddle factors.
   Complex<T>*low, *high;      ///< See Turns.
-  std::size_t bytes;          ///< Of all.
+  std::size_t bytes;          ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   const int L1 = column_length(fft);
@@ -144,7 +144,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 Declined supports(const FftProblem& fft) {

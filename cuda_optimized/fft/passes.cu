@@ -36,7 +36,8 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kThreads = 256;
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough to fill the device: 132 SMs hold 8 blocks of 256 threads each. Threads stride over more
+/// work.
 constexpr std::int64_t kMaxBlocks = 4096;
 
 /// One pass over N lines: lines of `before` points become lines of twice as many.
@@ -46,7 +47,7 @@ __global__ void fft_passes(FftProblem fft, int before, const Complex<T>* twiddle
                            Points<const float> from, Points<float> to) {
   const std::int64_t half = fft.L / 2;
   for (const std::int64_t i : grid_stride(fft.points() / 2)) {
-    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
+    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // the butterfly, and its line
     const std::int64_t k = j & (before - 1);
     const Complex<T> even = from.template get<T>(first + j);
     const Complex<T> odd = from.template get<T>(first + j + half) * twiddles[before + k];
@@ -55,15 +56,15 @@ __global__ void fft_passes(FftProblem fft, int before, const Complex<T>* twiddle
   }
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   float* other;          ///< As large as y.
   Complex<T>* twiddles;  ///< [L]
-  std::size_t bytes;     ///< Of all.
+  std::size_t bytes;     ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace<T> work{};
@@ -75,7 +76,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 Declined supports(const FftProblem& fft) {

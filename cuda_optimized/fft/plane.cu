@@ -36,8 +36,8 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with small planes.
-constexpr int kMaxThreads = 512;  ///< Of one with the largest plane.
+constexpr int kThreads = 256;     ///< Threads of a block with small planes.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the largest plane.
 constexpr int kLargestPlane = kRadix * kMaxThreads;
 
 /// Points of a plane.
@@ -55,13 +55,13 @@ int passes_along(int length) {
   return count;
 }
 
-/// Where point i of the block's planes lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by each of those. More bits than a line needs: here a pass of radix 2 or 4 is not
-/// the last one.
+/// Where point i of the block's planes lies in shared memory: bits 0 to 2 are XORed with bits 4 to
+/// 6, and bit 3 with each of those. This takes more bits than a line needs, since here a pass of
+/// radix 2 or 4 is not always the last one.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ ((i >> 1 ^ i >> 2 ^ i >> 3) & 8); }
 
-/// A pass of radix R over thread t's eight points v, whose results go to where they belong behind
-/// it. @param plane where it begins in shared memory
+/// A pass of radix R over thread t's eight points v, whose results are stored at their positions
+/// after it. @param plane where it begins in shared memory
 template <int R, class T>
 __device__ void pass_to_shared(Complex<T> (&v)[kRadix], int t, int eighth, int before,
                                const Complex<T>* twiddles, int plane, Complex<T>* points) {
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   int length = fft.H, before = 1;
   const Complex<T>* twiddles = of_columns;
   for (int pass = 1;; ++pass) {
-    if (before == length) {  // the columns are done: the rows begin
+    if (before == length) {  // the columns are done: `before` restarts for the rows
       length = fft.L;
       before = 1;
       twiddles = of_rows;
@@ -108,11 +108,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     } else {
       pass_to_shared<2>(v, t, eighth, before, twiddles, plane, points);
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(plane + t + r * eighth)];
     if (pass == passes) break;
-    __syncthreads();  // separates these reads from the next pass's writes
+    __syncthreads();  // these reads before the writes of the next pass
     before *= radix;
   }
   if (exists) {
@@ -130,14 +130,14 @@ Declined supports(const FftProblem& fft) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   Complex<T>*of_columns, *of_rows;  ///< Twiddle factors.
-  std::size_t bytes;                ///< Of all.
+  std::size_t bytes;                ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace<T> work{};
@@ -149,7 +149,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {

@@ -37,18 +37,18 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kPoints = 16;         ///< Of a thread.
-constexpr int kThreads = 128;       ///< Of a block with short lines.
-constexpr int kMaxThreads = 256;    ///< Of one with the longest line.
-constexpr int kResidentBlocks = 4;  ///< Of kMaxThreads in an SM: 64 registers a thread.
+constexpr int kThreads = 128;       ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 256;    ///< Threads of a block with the longest line.
+constexpr int kResidentBlocks = 4;  ///< Blocks of kMaxThreads per SM: 64 registers per thread.
 constexpr int kLongestLine = kPoints * kMaxThreads;
 
 /// Lines that a block takes.
 int lines_of_block(const FftProblem& fft) { return std::max(1, kThreads * kPoints / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: behind each 16, one place stays empty.
-/// Where the last four bits of a sum carry nothing, its place is the sum of the places: so offsets
-/// from a thread's first point are the same for all threads, and steps of 16 points or more are
-/// equal steps of places, too.
+/// Where point i of the block's lines is stored in shared memory: one point of padding follows
+/// every 16. Where the addition of the last four bits has no carry, place_of(a + b) = place_of(a) +
+/// place_of(b): offsets from a thread's first point are the same for all threads, and equal steps
+/// of 16 points or more are equal steps of addresses.
 HOST_DEVICE constexpr int place_of(int i) { return i + (i >> 4); }
 
 /// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes as many lines as it
@@ -70,20 +70,20 @@ __global__ void __launch_bounds__(kMaxThreads, kResidentBlocks)
     for (int r = 0; r < kPoints; ++r) v[r] = x.template get<T>(first + r * apart);
   }
   butterfly<kPoints, 1>(v);
-#pragma unroll  // so that `before` is a constant, 1 and 16, and all that is a multiple of it
+#pragma unroll  // so that `before`, 1 and 16, and its multiples are compile-time constants
   for (int before = 1; before < kMaxThreads; before *= kPoints) {
     if (before >= apart) break;
     const int k = t & (before - 1), together = kPoints * before;
-    if (before > 1) __syncthreads();  // separates the reads of the pass before from these writes
+    if (before > 1) __syncthreads();  // the reads of the previous pass before these writes
 #pragma unroll
     for (int r = 0; r < kPoints; ++r) {
       points[place_of(line + kPoints * (t - k) + k) + r * place_of(before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kPoints; ++r) {
-      // Equal steps, unless they are of less than 16. (One expression for both is right, too, but
-      // then the compiler keeps sixteen addresses from the first exchange to the second.)
+      // Equal steps, unless they are less than 16. (One expression for both would be correct, but
+      // the compiler would then keep sixteen addresses live between the two exchanges.)
       const int further = before == 1 ? place_of(r * apart) : r * place_of(apart);
       v[r] = points[place_of(line + t) + further];
     }

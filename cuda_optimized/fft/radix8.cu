@@ -33,15 +33,15 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with short lines.
-constexpr int kMaxThreads = 512;  ///< Of one with the longest line.
+constexpr int kThreads = 256;     ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the longest line.
 constexpr int kLongestLine = kRadix * kMaxThreads;
 
 /// Lines that a block takes.
 int lines_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by bit 6.
+/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are XORed with bits 4 to
+/// 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every pass.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
 /// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes as many lines as it
@@ -68,11 +68,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     for (int r = 0; r < kRadix; ++r) {
       points[place_of(line + kRadix * (t - k) + k + r * before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(line + t + r * eighth)];
     before *= kRadix;
-    if (before < eighth) __syncthreads();  // separates these reads from the next pass's writes
+    if (before < eighth) __syncthreads();  // these reads before the writes of the next pass
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {

@@ -35,15 +35,15 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with short lines.
-constexpr int kMaxThreads = 512;  ///< Of one with the longest line.
+constexpr int kThreads = 256;     ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the longest line.
 constexpr int kLongestLine = kRadix * kMaxThreads;
 
 /// Pairs of lines that a block takes.
 int pairs_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by bit 6.
+/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are XORed with bits 4 to
+/// 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every pass.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
 /// x [N][L], y [N][L/2 + 1][2], twiddles [L]: see fft_twiddles(). A block takes `pairs` pairs of
@@ -74,11 +74,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     for (int r = 0; r < kRadix; ++r) {
       points[place_of(line + kRadix * (t - k) + k + r * before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(line + t + r * eighth)];
     before *= kRadix;
-    __syncthreads();  // separates these reads from the next writes
+    __syncthreads();  // these reads before the next writes
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {
@@ -88,12 +88,12 @@ __global__ void __launch_bounds__(kMaxThreads)
     }
   }
 
-  // v[r] is Z[t + r L/8]. Neighbours lie in order here, so no two meet in a bank.
+  // v[r] is Z[t + r L/8]. Neighbours are contiguous here, so there are no bank conflicts.
   constexpr int kLower = kRadix / 2;
   Complex<T>* const upper = points + line / 2;  // Z[L/2], Z[L/2 + 1] ...
 #pragma unroll
   for (int r = kLower; r < kRadix; ++r) upper[t + (r - kLower) * eighth] = v[r];
-  __syncthreads();  // separates these writes from the reads below
+  __syncthreads();  // these writes before the reads below
   const auto take_apart = [&](int k, Complex<T> z, Complex<T> mirrored) {
     y.set(a * fft.frequencies() + k, halved(z + mirrored));
     if (has_second) y.set(b * fft.frequencies() + k, halved(quarter_turn(z - mirrored)));

@@ -34,15 +34,15 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with short lines.
-constexpr int kMaxThreads = 512;  ///< Of one with the longest line.
+constexpr int kThreads = 256;     ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the longest line.
 constexpr int kLongestLine = kRadix * kMaxThreads;
 
 /// Pairs of lines that a block takes.
 int pairs_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by bit 6.
+/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are XORed with bits 4 to
+/// 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every pass.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
 /// x [N][L/2 + 1][2], y [N][L], twiddles [L]: see fft_twiddles(). A block takes `pairs` pairs of
@@ -60,7 +60,8 @@ __global__ void __launch_bounds__(kMaxThreads)
   constexpr int kLower = kRadix / 2;
   Complex<T> v[kRadix] = {};
   Complex<T>* const upper = points + line / 2;  // Z[L/2], Z[L/2 + 1] ...
-  // -quarter_turn(z) is i z. For an inverse transform, the parts change places before and after.
+  // -quarter_turn(z) is i z. For an inverse transform, real and imaginary parts are exchanged
+  // before and after.
   const auto put_together = [](Complex<T> of_a, Complex<T> of_b) {
     return exchanged_if(true, of_a - quarter_turn(of_b));
   };
@@ -70,23 +71,23 @@ __global__ void __launch_bounds__(kMaxThreads)
       const int k = t + r * eighth;
       Complex<T> of_a = x.template get<T>(a * fft.frequencies() + k), of_b = {};
       if (has_second) of_b = x.template get<T>(b * fft.frequencies() + k);
-      if (k == 0) of_a.im = of_b.im = T{};  // number 0 is its own partner
+      if (k == 0) of_a.im = of_b.im = T{};  // frequency 0 is its own partner
       v[r] = put_together(of_a, of_b);
       if (k != 0) upper[fft.L / 2 - k] = put_together(conjugate(of_a), conjugate(of_b));
     }
-    if (t == 0) {  // and so is number L/2
+    if (t == 0) {  // and so is frequency L/2
       Complex<T> of_a = x.template get<T>(a * fft.frequencies() + fft.L / 2), of_b = {};
       if (has_second) of_b = x.template get<T>(b * fft.frequencies() + fft.L / 2);
       of_a.im = of_b.im = T{};
       upper[0] = put_together(of_a, of_b);
     }
   }
-  __syncthreads();  // separates these writes from the reads below
+  __syncthreads();  // these writes before the reads below
   if (exists) {
 #pragma unroll
     for (int r = kLower; r < kRadix; ++r) v[r] = upper[t + (r - kLower) * eighth];
   }
-  __syncthreads();  // separates these reads from the next writes
+  __syncthreads();  // these reads before the next writes
 
   butterfly<kRadix, 1>(v);
   for (int before = 1; before < eighth;) {
@@ -95,11 +96,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     for (int r = 0; r < kRadix; ++r) {
       points[place_of(line + kRadix * (t - k) + k + r * before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(line + t + r * eighth)];
     before *= kRadix;
-    __syncthreads();  // separates these reads from the next writes
+    __syncthreads();  // these reads before the next writes
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {

@@ -35,7 +35,7 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kLines = 8;  ///< Of a block: columns or rows side by side.
+constexpr int kLines = 8;  ///< Adjacent columns or rows per block.
 constexpr int kMaxThreads = 1024;
 constexpr int kLongest = kRadix * kMaxThreads / kLines;  ///< Points of a column or row.
 
@@ -45,8 +45,8 @@ struct Step {
   int point, line;  ///< From one point, or line, to the next.
 };
 
-/// Where point i of the block's line c lies in shared memory: bit 0 of i is flipped by bit 3, so
-/// that neighbours along t, which write 8 points apart, meet different banks.
+/// Where point i of the block's line c lies in shared memory: bit 0 of i is XORed with bit 3, so
+/// that neighbours along t, which write 8 points apart, access different banks.
 __device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; }
 
 /// twiddles [step.length]: see fft_twiddles(). `from` may be `to`.
@@ -71,11 +71,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     const int k = t & (before - 1);
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) points[place_of(kRadix * (t - k) + k + r * before, c)] = v[r];
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(t + r * eighth, c)];
     before *= kRadix;
-    if (before < eighth) __syncthreads();  // separates these reads from the next pass's writes
+    if (before < eighth) __syncthreads();  // these reads before the writes of the next pass
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {
@@ -88,14 +88,14 @@ __global__ void __launch_bounds__(kMaxThreads)
   for (int r = 0; r < kRadix; ++r) to.set(first + (t + r * eighth) * step.point, v[r]);
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   Complex<T>*columns, *rows;  ///< Twiddle factors.
-  std::size_t bytes;          ///< Of all.
+  std::size_t bytes;          ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace<T> work{};
@@ -107,7 +107,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 Declined supports(const FftProblem& fft) {

@@ -34,7 +34,7 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlockPoints = 1024;  ///< Of a block with short lines, at least.
+constexpr int kBlockPoints = 1024;  ///< Least number of points of a block with short lines.
 constexpr int kLongestLine = 4096;  ///< Twice in kMaxSharedBytes.
 
 /// Lines that a block takes.
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
   const int half = fft.L / 2, thread = static_cast<int>(threadIdx.x);
 
   for (int i = thread; i < count; i += kThreads) from[i] = x.template get<T>(first + i);
-  __syncthreads();  // separates these writes from the first pass's reads
+  __syncthreads();  // these writes before the reads of the first pass
   for (int before = 1; before < fft.L; before *= 2) {
     for (int i = thread; i < count / 2; i += kThreads) {
       const int j = i & (half - 1), line = 2 * (i - j);  // butterfly, and where its line begins

@@ -36,16 +36,17 @@ constexpr int kWarp = 32;
 constexpr int kThreads = 256;
 constexpr int kLongestLine = 2 * kWarp;
 constexpr int kPasses = 5;  ///< log2(kWarp): those by shuffles, at most.
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough to fill the device: 132 SMs hold 8 blocks of 256 threads each. Threads stride over more
+/// work.
 constexpr std::int64_t kMaxBlocks = 132 * 8;
 
-/// What `lane` has.
+/// The value of `lane`.
 __device__ float of_lane(float value, int lane) { return __shfl_sync(~0u, value, lane); }
-/// What `lane` has.
+/// The value of `lane`.
 __device__ Mersenne of_lane(Mersenne number, int lane) {
   return {__shfl_sync(~0u, number.value, lane)};
 }
-/// What `lane` has.
+/// The value of `lane`.
 template <class T>
 __device__ Complex<T> of_lane(Complex<T> z, int lane) {
   return {of_lane(z.re, lane), of_lane(z.im, lane)};
@@ -61,7 +62,7 @@ __global__ void __launch_bounds__(kThreads)
   const int longest = fft.L / kPoints;  // points of a line that lie in different lanes
   const int l = lane & (longest - 1);   // the lane's own, from 0 to longest - 1
   const Complex<T> one = {number_from<T>(1), number_from<T>(0)};
-  // Pass by pass: lanes whose bit is not set do not turn.
+  // Twiddle factor of each pass; 1 for lanes whose bit is not set.
   Complex<T> turns[kPasses];
 #pragma unroll
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -69,13 +70,13 @@ __global__ void __launch_bounds__(kThreads)
     turns[pass] = half < longest && (l & half) != 0 ? twiddles[half + (l & (half - 1))] : one;
   }
   const Complex<T> first_turn = kPoints == 2 ? twiddles[kWarp + lane] : one;
-  // The lane that has, in the end, this lane's frequency.
+  // The lane that has this lane's frequency after the last pass (bit reversal).
   int source = lane - l;
   for (int bit = 1; bit < longest; bit *= 2) source += (l & bit) != 0 ? longest / (2 * bit) : 0;
 
   constexpr int kTile = kWarp * kPoints;
   std::int64_t first = thread_of_grid() / kWarp * kTile;
-  // All lanes of a warp go on together: its first point decides.
+  // The trip count is uniform in a warp: its first point decides.
   for (; first < fft.points(); first += threads_of_grid() * kPoints) {
     Complex<T> v[kPoints];
 #pragma unroll

@@ -35,7 +35,8 @@ namespace {
 using sparse_max_pool::Vector;
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more vectors, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< vectors.
 
 /// features [N][C], nbr [KV][M], y [M][C]; C is a multiple of kWidth. Any one-dimensional grid.
 template <int kWidth>

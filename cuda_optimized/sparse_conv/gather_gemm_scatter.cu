@@ -36,8 +36,9 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kTileBlocksPerSm = 16;         ///< At most so many are launched: blocks stride.
-[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+constexpr int kTileBlocksPerSm = 16;         ///< Upper bound per SM; blocks stride over more tiles.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Blocks of 256 threads per SM: up to 128 registers
+                                             ///< per thread.
 
 /// The pairs of a tap.
 struct Tap {
@@ -80,8 +81,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
     using Copies = TileCopies<Tile, kAligned>;
     Copies copies(product, row, column);
-    // A group of copies for every stage, also where there is nothing to copy, so that a wait for
-    // all but the last kStages - 2 groups means the same in every step.
+    // One group of copies per stage, even an empty one, so that waiting for all but the last
+    // kStages - 2 groups has the same meaning in every step.
     for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
       if (stage < steps) copies.copy(stage, stage);
       ptx::cp_async_commit_group();
@@ -110,9 +111,9 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   }
 }
 
-/// y[out] += products[i] for the tap's pairs i. No other pair of this tap has the row `out`, and
-/// the taps before are done: so no other thread adds to it now. Any one-dimensional grid. Block
-/// (along a row, rows).
+/// y[out] += products[i] for the tap's pairs i. No atomics: within a tap no two pairs have the same
+/// row `out`, and launches of different taps run in order. Any one-dimensional grid. Block (along a
+/// row, rows).
 template <class Piece>
 __global__ void sparse_conv_gather_gemm_scatter_scatter_add_rows(Tap tap, std::int64_t pieces,
                                                                  const Piece* products, Piece* y) {
@@ -133,14 +134,14 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   float* gathered;    ///< The rows of a tap's pairs,
-  float* products;    ///< and what comes of them.
-  std::size_t bytes;  ///< Of all.
+  float* products;    ///< and their products.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const SparseConvProblem& conv, std::byte* begin) {
   const std::int64_t rows = conv.most_pairs;
   Workspace work{};
@@ -155,13 +156,13 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
   return workspace_at(conv, nullptr).bytes;
 }
 
-/// The centre of `subm`, or -1. There rows meet themselves: nothing is gathered, and the product
-/// writes y first.
+/// The centre tap of `subm`, or -1. Its input and output rows are the same: nothing is gathered,
+/// and its GEMM writes y first.
 int centre_of(const SparseConvProblem& conv) {
   return conv.book.mode == SparseMode::subm ? conv.book.KV / 2 : -1;
 }
 
-/// Pairs of a tap, on average.
+/// Average number of pairs of a tap.
 std::int64_t usual_pairs(const SparseConvProblem& conv) { return conv.pairs / conv.book.KV; }
 
 /// See sparse_conv_gather_gemm_scatter_gather_rows().
@@ -174,8 +175,7 @@ void gather(const SparseConvProblem& conv, Tap tap, const float* features, float
   });
 }
 
-/// See sparse_conv_gather_gemm_scatter_multiply_rows(); product.M is the most rows that there may
-/// be.
+/// See sparse_conv_gather_gemm_scatter_multiply_rows(); product.M is an upper bound of the rows.
 void multiply(const SparseConvProblem& conv, const RowProduct& product, std::int64_t usual_rows,
               const std::int32_t* offset, const float* bias) {
   const bool aligned =

@@ -36,13 +36,14 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr std::int64_t kMaxTiles = 1 << 20;  ///< More tiles than these: blocks stride.
-constexpr int kAtOnce = 4;                   ///< Rows, or products, that a thread has on their way.
-[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+constexpr std::int64_t kMaxTiles = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                             ///< tiles.
+constexpr int kAtOnce = 4;                   ///< Rows, or products, that a thread has in flight.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Blocks of 256 threads per SM: up to 128 registers
+                                             ///< per thread.
 
-/// gathered[i] = features[in] for all pairs i, and place[k][out] = i: where `out` will find what
-/// tap k sends it.
-/// Any one-dimensional grid. Block (along a row, rows).
+/// gathered[i] = features[in] for all pairs i, and place[k][out] = i: the index of the product of
+/// tap k for `out`. Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
 __global__ void sparse_conv_grouped_gemm_gather_rows(SparseConvProblem conv,
                                                      const std::int32_t* pairs, std::int32_t* place,
@@ -52,8 +53,7 @@ __global__ void sparse_conv_grouped_gemm_gather_rows(SparseConvProblem conv,
   std::int64_t first = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; first < conv.pairs; first += kAtOnce * grid_rows) {
     for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
-      // One loop for each of the loads that depend on one another: the kAtOnce rows then wait
-      // together, and not one after the other.
+      // One loop per dependent load, so that the loads of kAtOnce rows are in flight together.
       std::int64_t in[kAtOnce];
       Piece parts[kAtOnce];
 #pragma unroll
@@ -95,7 +95,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   for (std::int64_t t = blockIdx.x; t < slots * across; t += gridDim.x) {
     const PairTile rows = tile_in_slot(t / across, offsets, conv.book.KV, Tile::kBlockM);
     if (rows.count <= 0) continue;  // the whole block
-    // Each tile is a product of its own: of these rows and their tap's weights.
+    // Each tile is a separate GEMM of these rows and their tap's weights.
     const RowProduct product{rows.count,
                              conv.Cout,
                              conv.Cin,
@@ -107,12 +107,12 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     // The GEMM of a tile, which without the ring of stages would be
     //
     //     for step:  copy a_tile, b_tile;  __syncthreads();
-    //       for k, i, j:  sums[i][j] += a_tile[k][rows of this thread] * b_tile[k][columns]
+    //       for k, i, j:  accumulators[i][j] += a_tile[k][rows of this thread] * b_tile[k][columns]
     //
     using Copies = TileCopies<Tile, kAligned>;
     Copies copies(product, 0, n);
-    // A group of copies for every stage, also where there is nothing to copy, so that a wait for
-    // all but the last kStages - 2 groups means the same in every step.
+    // One group of copies per stage, even an empty one, so that waiting for all but the last
+    // kStages - 2 groups has the same meaning in every step.
     for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
       if (stage < steps) copies.copy(stage, stage);
       ptx::cp_async_commit_group();
@@ -139,8 +139,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   }
 }
 
-/// y[out] = bias + what the taps send it, in their order, activated. bias: a row, or null.
-/// Any one-dimensional grid. Block (along a row, rows).
+/// y[out] = activation(bias + products of the taps, in tap order). bias: a row, or null. Any
+/// one-dimensional grid. Block (along a row, rows).
 template <class Piece>
 __global__ void sparse_conv_grouped_gemm_collect_rows(SparseConvProblem conv,
                                                       const std::int32_t* mask,
@@ -155,7 +155,7 @@ __global__ void sparse_conv_grouped_gemm_collect_rows(SparseConvProblem conv,
     for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
       Piece sum = bias != nullptr ? bias[c] : zeros<Piece>();
       for (int word = 0; word < words; ++word) {
-        auto left = static_cast<unsigned>(mask[out * words + word]);  // taps that send something
+        auto left = static_cast<unsigned>(mask[out * words + word]);  // taps with a product
         while (left != 0) {
           std::int64_t found[kAtOnce];
 #pragma unroll
@@ -182,15 +182,15 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   float* gathered;      ///< The rows of all pairs,
-  float* products;      ///< and what comes of them.
-  std::int32_t* place;  ///< Where outputs find their products.
-  std::size_t bytes;    ///< Of all.
+  float* products;      ///< and their products.
+  std::int32_t* place;  ///< place[k][out]: indices of the products of each output.
+  std::size_t bytes;    ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const SparseConvProblem& conv, std::byte* begin) {
   const std::int64_t rows = conv.pairs;
   Workspace work{};

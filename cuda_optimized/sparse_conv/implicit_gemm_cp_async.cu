@@ -41,29 +41,31 @@ namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
 constexpr int kMostTaps = 1024;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< tiles.
 
 using gemm::ThreadTile;
-/// Warps of 16 rows and all of the tile's channels, 8 x 8 sums a thread. These take 168 registers,
-/// so that an SM holds 12 warps; with 128 registers and 16 warps some registers spill, which costs
-/// more than the other warps gain.
+/// Warps of 16 rows and all of the tile's channels, 8 x 8 accumulators per thread. These take 168
+/// registers, so that an SM holds 12 warps; with 128 registers and 16 warps some registers spill,
+/// which costs more than the other warps gain.
 using Wide = AsyncRows<ThreadTile<64, 128, 32, 8, 8, 2>, 2>;
-/// Warps of 16 rows again, 4 x 8 sums a thread. With 8 x 8 sums warps have 32 rows, and skip less.
+/// Warps of 16 rows again, 4 x 8 accumulators per thread. With 8 x 8 accumulators warps have 32
+/// rows, and skip less.
 using Medium = AsyncRows<ThreadTile<64, 64, 32, 4, 8, 4>, 2>;
-/// 16 rows, or 32 where there are so many of them that few are wasted.
+/// 16 rows, or 32 where there are enough of them to skip few taps less.
 using Narrow = AsyncRows<ThreadTile<64, 32, 32, 4, 4, 4>, 2>;
 using NarrowTall = AsyncRows<ThreadTile<128, 32, 32, 8, 4, 4>, 2>;
 
-/// Which of a ThreadTile's threads a thread is, such that four lanes that are neighbours multiply a
-/// square of 2 x 2 of its places, and not four side by side:
+/// Permutes the lanes of a ThreadTile, such that four neighbouring lanes have a square of 2 x 2 of
+/// its positions instead of four in a row:
 ///
 ///     lanes 0  1  4  5  8  9 12 13     instead of     lanes 0  1  2  3  4  5  6  7
 ///           2  3  6  7 10 11 14 15                          8  9 10 11 12 13 14 15
 ///          16 17 ...                                       16 17 ...
 ///
-/// A profiler shows on an H200: the lanes of a load of 16 bytes are served 8 at a time, but 16 at a
-/// time where each lane reads the same as its neighbour, or as the lane after that. In a square
-/// this holds for rows and for weights.
+/// On an H200, a 16-byte load from shared memory serves 8 lanes per wavefront, but 16 where each
+/// lane reads the same address as its neighbour or as the lane after that (measured with a
+/// profiler). In a square this holds for rows and for weights.
 template <int kLanesN>
 __device__ unsigned thread_in_squares(unsigned thread) {
   const unsigned lane = thread % 32, square = lane / 4, squares_n = kLanesN / 2;
@@ -81,7 +83,7 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
   using Tile = typename Shape::Tile;
   constexpr int kStages = Shape::kStages;
   const ImplicitGemm& conv = half.conv;
-  let_next_kernel_begin();  // which waits only before it stores
+  let_next_kernel_begin();  // the next kernel waits only before it stores
   const int last = across.quotient(tiles - 1);
   const Tile tile(thread_in_squares<Tile::kLanesN>(threadIdx.x));
   for (std::int64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
@@ -94,11 +96,11 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
     for (int step = 0; step < kStages - 1; ++step) copies.find_inputs();
     ptx::cp_async_commit_group();
     ptx::cp_async_wait_group<0>();
-    __syncwarp();  // the inputs that one lane has copied are read by others
+    __syncwarp();  // makes the inputs that one lane has copied visible to the others
     for (int step = 0; step < kStages - 1; ++step) {
       copies.ask_for_next();
-      __syncwarp();  // all lanes have read where this step's rows are; with more than two stages
-                     // the next copies may bring inputs of a later step to the same place
+      __syncwarp();  // all lanes have read this step's indices; with more than two stages the next
+                     // copies may overwrite them with those of a later step
     }
 
     // Without the pipeline this loop would be
@@ -106,11 +108,11 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
     //     for the listed taps, for chunks of 32 channels:                       (a step)
     //       a_tile[m][k] = features[nbr[tap][row m]][chunk + k], or 0           (each warp its
     //       rows) b_tile[k][n] = weights[tap][chunk + k][co0 + n];   __syncthreads() for k, i, j:
-    //       sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
+    //       accumulators[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
     for (Step now; now.entry < taps.count(); copies.advance(now)) {
       ptx::cp_async_wait_group<kStages - 2>();
-      // Now this thread's copies have landed. The barrier: those of the others, too, and all have
-      // read what they need of the step before, into whose stage the next copies go.
+      // This thread's copies have landed. The barrier makes those of all threads visible, and
+      // separates the loads of the previous step from the copies into its stage.
       __syncthreads();
       copies.ask_for_next();
       if (taps.warp_has(now.entry)) {  // else no row of this warp has the tap
@@ -119,19 +121,19 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
       }
     }
 
-    if (conv.add) wait_for_kernel_before();  // which stored what is added to
+    if (conv.add) wait_for_kernel_before();  // the previous kernel stored the values to add to
     tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
       const int row = Shape::rows()[m], co = co0 + n;
       if (row >= 0 && co < conv.Cout) store_sums<kAligned>(conv, row, co, four);
     });
-    __syncthreads();  // all have read rows and list before the next tile's overwrite them
+    __syncthreads();  // all threads have read rows and list before the next tile overwrites them
   }
 }
 
-/// Whether tiles of 128 rows keep a large GPU busy for so long that its last ones do not count.
+/// Whether there are so many tiles of 128 rows that the tail of the last wave is negligible.
 bool has_many_rows(int M) { return M / 128 >= enough_blocks(2400); }
 
-/// Calls body.operator()<shape, blocks that should fit on an SM>().
+/// Calls body.operator()<shape, blocks that should be resident on an SM>().
 template <class Body>
 void with_shape(const SparseConvProblem& conv, const Body& body) {
   if (conv.Cout > Medium::Tile::kBlockN) {
@@ -166,8 +168,8 @@ bool channels_in_fours(const SparseConvProblem& conv) {
   return conv.Cin % 4 == 0 && conv.Cout % 4 == 0;
 }
 
-/// Computes a half. The second begins beside the end of the first, and waits only before it adds to
-/// y.
+/// Computes a half. The second launch overlaps the end of the first, and waits only before it adds
+/// to y.
 void run_half(const SparseConvProblem& conv, const HalfOfTaps& half) {
   const auto at_16 = [](const float* data) {
     return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;

@@ -44,17 +44,17 @@ namespace {
 
 using namespace fragments;
 
-/// Taps that are multiplied at once, and their rows.
+/// Taps that are multiplied together, and their rows.
 template <class Shape>
 struct Group {
   int tap;                         ///< In the mask's word: that whose weights this lane points to.
-  std::int32_t met[Shape::kTaps];  ///< Rows, or -1; who has which, says look_up().
+  std::int32_t met[Shape::kTaps];  ///< Rows, or -1, as look_up() distributes them over the lanes.
 };
 
 /// The bits that are set in any lane's word. The whole warp calls it.
 __device__ inline unsigned bits_of_warp(unsigned word) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  __trap();  // no such reduction before sm_80, where supports() declines
+  __trap();  // no such reduction before sm_80, which supports() excludes
   return word;
 #else
   return __reduce_or_sync(0xFFFFFFFF, word);
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 
   const bool stay = words * chunks == 1;  // all weights fit
   if (stay) ask_for_weights<Shape, kWhole>(conv, 0, 0, n0, weights);
-  // All warps go through the same rounds, for the barriers.
+  // All warps execute the same number of iterations, for the barriers.
   for (int first_tile = begin; first_tile < end; first_tile += Shape::kWarps) {
     const int tile = first_tile + warp;
     const int row0 = tile < end ? tile * kWarpRows : conv.rows;
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         mine = static_cast<unsigned>(conv.mask[std::int64_t{row0 + lane} * words + word]);
       }
       if (!stay) {
-        __syncthreads();  // all have read the weights before
+        __syncthreads();  // all warps have read the previous weights
         ask_for_weights<Shape, kWhole>(conv, word * kPart, s0, n0, weights);
       }
       unsigned left = bits_of_warp(mine);
@@ -118,7 +118,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         for (int e = 0; e < Shape::kTaps; ++e) {
           const int below = e * Shape::kLanesOfTap;
           group.met[e] = -1;
-          // The product of unsigned numbers of 32 bits, and the sum, are one instruction.
+          // Unsigned 32-bit product and addition: one IMAD instruction.
           if (tap >= 0 && row0 + looks_up + below < conv.rows) {
             group.met[e] = reinterpret_cast<const std::int32_t*>(
                 table + static_cast<unsigned>(tap) * std::uint64_t{table_pitch})[below];

@@ -40,10 +40,11 @@ namespace {
 
 using namespace producers;
 
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< pieces.
 
-/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Then a block
-/// sorts segments. Any one-dimensional grid of kSortThreads.
+/// A thread packs one piece at a time, so that the loads of neighbouring threads are contiguous.
+/// Then a block sorts segments. Any one-dimensional grid of kSortThreads.
 template <class Shape>
 __global__ void __launch_bounds__(kSortThreads)
     sparse_conv_implicit_gemm_fused_sort_prepare(Preparation<typename Shape::Number> p,
@@ -79,7 +80,7 @@ __global__ void __launch_bounds__(kSortThreads)
   sort_segments(rows, masks);
 }
 
-/// Block kBlockThreads; grid: tiles, or fewer blocks.
+/// Block (kBlockThreads); grid: one block per tile or fewer, persistent.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_fused_sort(Pass<typename Shape::Number> pass, bool pieces) {
@@ -88,8 +89,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that copies
-      // weights.
+      // Each producer thread arrives when its copies have landed; the thread that copies weights
+      // arrives once more.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
     }
@@ -101,13 +102,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     consume(pass, ring, stages, pieces);
   } else {
     set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
-    wait_for_kernel_before();  // weights, rows and order as prepare() leaves them, and its counter
+    wait_for_kernel_before();  // prepare() has stored weights, rows, order and the tile counter
     produce(pass, own_row<Shape>(pass, static_cast<int>(blockIdx.x)), ring, stages);
   }
 }
 
-/// Two launches: weights as wgmma takes them, rows, if they need it, and their order; then the
-/// product.
+/// Two launches: the first packs the weights in the layout of wgmma, copies rows where needed, and
+/// sorts them; the second is the GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(GatheredRows<typename Shape::Number> conv, std::int64_t sources,

@@ -41,10 +41,11 @@ namespace {
 using namespace producers;
 
 constexpr int kCopyThreads = 256;             ///< Of prepare().
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< pieces.
 
-/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Any
-/// one-dimensional grid.
+/// A thread packs one piece at a time, so that the loads of neighbouring threads are contiguous.
+/// Any one-dimensional grid.
 template <class Shape>
 __global__ void sparse_conv_implicit_gemm_warp_specialized_prepare(
     Preparation<typename Shape::Number> p) {
@@ -97,8 +98,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
     TapWalk<Shape> walk(pass, row);
     walk.find(ring.met[turn]);
     if (producer() == 0) ring.following[turn] = following;
-    // Separates these stores from the loads below. The next stores to the same place come two tiles
-    // later: before them all producers have passed this barrier for the tile between.
+    // Separates these stores from the loads below. The next stores to the same addresses are two
+    // tiles later; all producers pass this barrier once in between.
     ptx::named_barrier_sync(1, kProducers);
     following = ring.following[turn];
     row = own_row<Shape>(pass, following);  // in flight until the next tile begins
@@ -137,7 +138,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
         for (int t = 0; t < Shape::kTaps; ++t) {
           ask_for_rows<Shape>(pass, now.index[t], chunk * Shape::kDepth, a + t * Shape::kBytesA);
         }
-        // Arrives at the barrier when this thread's copies have landed; the thread goes on at once.
+        // The hardware arrives at the barrier when this thread's copies have landed; the thread
+        // does not wait.
         ptx::cp_async_mbarrier_arrive_noinc(full);
         place.advance();
       }
@@ -223,7 +225,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   }
 }
 
-/// Block kBlockThreads; grid: tiles, or fewer blocks.
+/// Block (kBlockThreads); grid: one block per tile or fewer, persistent.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_warp_specialized(Pass<typename Shape::Number> pass, bool pieces) {
@@ -232,8 +234,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that copies
-      // weights.
+      // Each producer thread arrives when its copies have landed; the thread that copies weights
+      // arrives once more.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
     }
@@ -246,12 +248,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   } else {
     set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
     const std::int32_t row = own_row<Shape>(pass, static_cast<int>(blockIdx.x));
-    wait_for_kernel_before();  // weights and rows as prepare() leaves them, and its counter
+    wait_for_kernel_before();  // prepare() has stored weights, rows and the tile counter
     produce(pass, row, ring, stages);
   }
 }
 
-/// Two launches: weights as wgmma takes them, and rows, if they need it; then the product.
+/// Two launches: the first packs the weights in the layout of wgmma and copies rows where needed;
+/// the second is the GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv, std::int64_t sources,

@@ -36,8 +36,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// Block (channels, rows); any grid (rows, channels).
 __global__ void sparse_conv_output_stationary(OutputStationary conv) {
@@ -52,7 +53,7 @@ __global__ void sparse_conv_output_stationary(OutputStationary conv) {
       float sum = conv.bias != nullptr ? conv.bias[c] : 0.0f;
       for (std::int64_t k = 0; k < conv.taps; ++k) {
         const std::int64_t met = conv.table[k * conv.rows + row];
-        if (met < 0) continue;  // most taps of most rows meet nothing
+        if (met < 0) continue;  // most taps of most rows have no input
         const float* from = conv.from + met * summed;
         const float* weights = conv.weights + k * summed * channels + c;
 #pragma unroll 8

@@ -43,7 +43,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
 constexpr int kStep = 16;   ///< Channels of dy that are multiplied at a time.
-constexpr int kStages = 3;  ///< Steps whose tiles are in shared memory, or on their way.
+constexpr int kStages = 3;  ///< Steps whose tiles are in shared memory or in flight.
 
 // Tiles of rows x channels of dx. A warp has 32 of the rows, in the first one 16.
 using Wide = gemm::ThreadTile<64, 128, kStep, 8, 8, 2>;
@@ -51,22 +51,23 @@ using Medium = gemm::ThreadTile<128, 64, kStep, 8, 8, 4>;
 using Narrow = gemm::ThreadTile<128, 32, kStep, 8, 4, 4>;
 using Small = gemm::ThreadTile<32, 32, kStep, 8, 4, 4>;
 [[maybe_unused]] constexpr int kThreadsPerSm = 384;  ///< With up to 168 registers each.
-constexpr std::int64_t kEnoughTiles = 64;            ///< Of 128 rows; with fewer, small ones.
+constexpr std::int64_t kEnoughTiles = 64;            ///< Number of tiles of 128 rows below which
+                                                     ///< smaller tiles are used.
 
-/// A half of the taps, and what is done with its sums.
+/// A half of the taps, and whether it adds to dx.
 struct Half {
   int first, end;             ///< taps
   const std::int32_t* order;  ///< [rows]
-  bool accumulate;            ///< whether dx has the sums of the other half already
+  bool accumulate;            ///< whether dx already has the result of the other half
 };
 
 /// What a block has in shared memory.
 template <class Tile>
 struct Shared {
-  /// dy's rows as they lie, [row][co]; 4 floats between rows: see ThreadTile::multiply_along_k().
+  /// dy's rows as they lie, [row][co]; padded by 4 floats: see ThreadTile::multiply_along_k().
   static constexpr int kPitchA = kStep + 4;
-  /// The weights transposed, [co][ci]; a warp copies 8 co of 4 ci at once: with 4 floats between
-  /// the rows of the tile, they meet 32 banks.
+  /// The weights transposed, [co][ci]; a warp copies 8 co of 4 ci at once: with rows padded by 4
+  /// floats, its 32 stores access 32 different banks.
   static constexpr int kPitchB = Tile::kBlockN + 4;
 
   float a[kStages][Tile::kBlockM * kPitchA];   ///< dy
@@ -82,7 +83,7 @@ class TapCopies {
                        int ci0)
       : gemm_(gemm), shared_(shared), left_(taps), word_(word), ci0_(ci0) {}
 
-  /// Asks for the next step's tiles, if there is one, and closes the group.
+  /// Starts the copies of the next step's tiles, if there is one, and commits the group.
   __device__ void ask_for_next() {
     if (left_ != 0) {
       copy_rows(shared_.a[stage_]);
@@ -95,7 +96,7 @@ class TapCopies {
       }
       stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   }
 
  private:
@@ -141,7 +142,7 @@ class TapCopies {
 
   const ImplicitGemm& gemm_;
   Shared<Tile>& shared_;
-  unsigned left_;  // taps whose copies have not all been asked for
+  unsigned left_;  // taps whose copies have not all been started
   int word_, ci0_;
   int co0_ = 0, ordinal_ = 0, stage_ = 0;  // of the next step
 };
@@ -161,10 +162,10 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   const int tiles = ceil_div(gemm.rows, Tile::kBlockM);
   for (int index = static_cast<int>(blockIdx.x); index < tiles;
        index += static_cast<int>(gridDim.x)) {
-    // The last rows have the largest masks, and by and large the most taps: they come first, so
-    // that no long tile is left at the end.
+    // The last rows have the largest masks and mostly the most taps. Their tiles start first, so
+    // that no long tile runs alone at the end.
     const std::int64_t first = std::int64_t{tiles - 1 - index} * Tile::kBlockM;
-    __syncthreads();  // the last tile's rows are used up
+    __syncthreads();  // all threads have finished with the rows of the previous tile
     shared.taps.choose_rows(half.order, first, gemm.rows);
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
     for (int word = half.first / 32; 32 * word < half.end; ++word) {
@@ -184,9 +185,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
         const bool skipped = (mine & left & (~left + 1)) == 0;  // no row of this warp has the tap
         for (int step = 0; step < steps_of_tap; ++step) {
           ptx::cp_async_wait_group<kStages - 2>();
-          // Now this thread's copies of the step have landed. The barrier: those of the others,
-          // too, and all have read what they need of the step before, into whose stage the next
-          // copies go.
+          // This thread's copies of the step have landed. The barrier makes those of all threads
+          // visible, and separates the loads of the previous step from the copies into its stage.
           __syncthreads();
           copies.ask_for_next();
           if (!skipped) {
@@ -287,7 +287,7 @@ void launch_implicit_gemm(const ImplicitGemm& gemm) {
 }
 
 std::string implicit_gemm_in_words(const SparseConvProblem& conv, int rows) {
-  ImplicitGemm gemm{};  // its arrays are null: aligned
+  ImplicitGemm gemm{};  // null arrays count as aligned
   gemm.Cin = conv.Cin;
   gemm.Cout = conv.Cout;
   std::string words;

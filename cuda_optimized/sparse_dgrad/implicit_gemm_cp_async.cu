@@ -36,9 +36,10 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 2048;  ///< Upper bound of the grid; threads stride over more
+                                           ///< weights.
 
-/// Whether the table of the forward pass is used, and matrices change places with the opposite tap.
+/// Whether the table of the forward pass is used, with the weights of opposite taps exchanged.
 HOST_DEVICE bool mirrored(const SparseConvProblem& conv) {
   return conv.book.mode == SparseMode::subm;
 }
@@ -55,7 +56,7 @@ __global__ void sparse_dgrad_implicit_gemm_cp_async_transpose_weights(SparseConv
   }
 }
 
-/// The convolution that the gradient is: dy's rows are its inputs.
+/// The gradient as a convolution: the rows of dy are its inputs.
 SparseConvProblem turned_round(SparseConvProblem conv) {
   std::swap(conv.Cin, conv.Cout);
   std::swap(conv.N, conv.M);

@@ -49,8 +49,8 @@ using sparse_wgrad::copy_piece;
 struct TileSizes {
   int rows, channels;   ///< Of dx.
   int row_bytes = 128;  ///< Of co that are staged at a time: 64 or 128.
-  int stages = 3;       ///< In shared memory.
-  int blocks;           ///< That should fit on an SM.
+  int stages = 3;       ///< Number of stages in shared memory.
+  int blocks;           ///< Blocks that should be resident on an SM.
 };
 
 /// What follows from them; a warp computes 32 rows.
@@ -61,7 +61,7 @@ struct Shape {
   static constexpr int kWarpM = 32, kWarpN = kN < 64 ? kN : 64;
   static constexpr int kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kBlocks = kSizes.blocks;  ///< that should fit on an SM
+  static constexpr int kBlocks = kSizes.blocks;  ///< blocks that should be resident on an SM
 };
 
 using Wide = Shape<TileSizes{.rows = 128, .channels = 128, .blocks = 2}>;
@@ -69,7 +69,8 @@ using Medium = Shape<TileSizes{.rows = 128, .channels = 64, .blocks = 2}>;
 using Narrow =
     Shape<TileSizes{.rows = 128, .channels = 32, .row_bytes = 64, .stages = 4, .blocks = 3}>;
 using Small = Shape<TileSizes{.rows = 32, .channels = 32, .row_bytes = 64, .blocks = 8}>;
-constexpr std::int64_t kEnoughTiles = 64;  ///< Of 128 rows; with fewer, small ones.
+constexpr std::int64_t kEnoughTiles = 64;  ///< Number of tiles of 128 rows below which smaller
+                                           ///< tiles are used.
 
 /// The parameters of the kernel.
 template <class T>
@@ -127,7 +128,7 @@ class TapCopies {
       }
       stage_ = stage_ + 1 == S::kStages ? 0 : stage_ + 1;
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   }
 
  private:
@@ -140,7 +141,7 @@ class TapCopies {
 
   const Gradient<T>& gradient_;
   Shared<T, S>& shared_;
-  unsigned left_;  // taps whose copies have not all been asked for
+  unsigned left_;  // taps whose copies have not all been started
   int word_, ci0_;
   int co0_ = 0, ordinal_ = 0, stage_ = 0;  // of the next step
 };
@@ -159,10 +160,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   const int tiles = ceil_div(gradient.rows, S::kM);
   for (int index = static_cast<int>(blockIdx.x); index < tiles;
        index += static_cast<int>(gridDim.x)) {
-    // The last rows have the largest masks, and by and large the most taps: they come first, so
-    // that no long tile is left at the end.
+    // The last rows have the largest masks and mostly the most taps. Their tiles start first, so
+    // that no long tile runs alone at the end.
     const std::int64_t first = std::int64_t{tiles - 1 - index} * S::kM;
-    __syncthreads();  // the last tile's rows are used up
+    __syncthreads();  // all threads have finished with the rows of the previous tile
     shared.taps.choose_rows(gradient.order, first, gradient.rows);
     float sums[2][S::kWarpN / 8][4] = {};
     const int words = mask_words(gradient.KV);
@@ -174,7 +175,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       //
       //     for the taps k of the word, for chunks of channels:
       //       a[m] = dy[table[k][row m]][chunk], or 0;   b[n] = W_k[ci0 + n][chunk];
-      //       __syncthreads() for 32 bytes along co:  fragments of a and b, mma.sync into the sums
+      //       __syncthreads() for 32 bytes along co:  fragments of a and b, mma.sync into the
+      //       accumulators
       TapCopies<T, S, kAligned> copies(gradient, shared, word, taps, ci0);
       for (int stage = 0; stage < S::kStages - 1; ++stage) copies.ask_for_next();
       int stage = 0;
@@ -182,9 +184,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
         const bool skipped = (mine & left & (~left + 1)) == 0;  // no row of this warp has the tap
         for (int step = 0; step < steps_of_tap; ++step) {
           ptx::cp_async_wait_group<S::kStages - 2>();
-          // Now this thread's copies of the step have landed. The barrier: those of the others,
-          // too, and all have read what they need of the step before, into whose stage the next
-          // copies go.
+          // This thread's copies of the step have landed. The barrier makes those of all threads
+          // visible, and separates the loads of the previous step from the copies into its stage.
           __syncthreads();
           copies.ask_for_next();
           if (!skipped) {
@@ -264,7 +265,7 @@ void run_in(const SparseConvProblem& conv, const SparseDgradArrays& arrays) {
 
 template <class T>
 std::string words_in(const SparseConvProblem& conv) {
-  Gradient<T> gradient{};  // its arrays are null: aligned
+  Gradient<T> gradient{};  // null arrays count as aligned
   gradient.Cin = conv.Cin;
   gradient.Cout = conv.Cout;
   std::string words;

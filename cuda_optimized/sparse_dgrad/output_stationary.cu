@@ -35,7 +35,8 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 2048;  ///< Upper bound of the grid; threads stride over more
+                                           ///< weights.
 
 /// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
 __global__ void sparse_dgrad_output_stationary_transpose_weights(SparseConvProblem conv,

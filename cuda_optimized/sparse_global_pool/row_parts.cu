@@ -43,8 +43,9 @@ constexpr int kChannels = 32;  ///< Of a block: one warp.
 constexpr int kWarps = 8;      ///< Of a block: each takes every eighth row.
 constexpr int kThreads = 256;
 constexpr std::int64_t kRowsOfPart = 64;      ///< At least, but in the last part.
-constexpr std::int64_t kMostBlocks = 4096;    ///< More of them add nothing but partial results.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more images, blocks stride.
+constexpr std::int64_t kMostBlocks = 4096;    ///< More blocks would only add partial results.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< images.
 
 /// How many parts the rows are cut into: at least one.
 std::int64_t parts_of(const SparseGlobalPoolProblem& pool) {
@@ -60,7 +61,7 @@ __global__ void sparse_global_pool_row_parts_reduce_parts(SparseGlobalPoolProble
                                                           const std::int32_t* coords,
                                                           float* partial, std::int32_t* counts) {
   __shared__ float values[kWarps][kChannels];
-  __shared__ std::int32_t rows[kWarps];  // of each warp, that belong to the image
+  __shared__ std::int32_t rows[kWarps];  // per warp: rows that belong to the image
   const std::int64_t C = pool.C, columns = 1 + pool.grid.ndim;
   const std::int64_t length = ceil_div(std::int64_t{pool.grid.sites}, parts);
   const unsigned warp = threadIdx.y;
@@ -81,7 +82,7 @@ __global__ void sparse_global_pool_row_parts_reduce_parts(SparseGlobalPoolProble
       values[warp][threadIdx.x] = value;
       if (threadIdx.x == 0) rows[warp] = count;
       for (unsigned half = kWarps / 2; half > 0; half /= 2) {
-        __syncthreads();  // the warps' values are there before others join them
+        __syncthreads();  // the values of all warps are stored before they are joined
         if (warp >= half) continue;
         values[warp][threadIdx.x] =
             combined(pool.reduce, values[warp][threadIdx.x], values[warp + half][threadIdx.x]);
@@ -89,7 +90,7 @@ __global__ void sparse_global_pool_row_parts_reduce_parts(SparseGlobalPoolProble
       }
       if (warp == 0 && c < C) partial[item * C + c] = values[0][threadIdx.x];
       if (warp == 0 && c == 0) counts[item] = rows[0];
-      __syncthreads();  // the results are read before the next values overwrite them
+      __syncthreads();  // all results are read before the next values overwrite them
     }
   }
 }

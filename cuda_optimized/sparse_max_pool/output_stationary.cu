@@ -36,8 +36,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C].
 /// Block (channels, rows); any grid (rows, channels).
@@ -52,7 +53,7 @@ __global__ void sparse_max_pool_output_stationary(SparsePoolProblem pool, const 
   for (; c < C; c += grid_channels) {
     std::int64_t row = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
     for (; row < M; row += grid_rows) {
-      float best = 0.0f;  // what an output without any candidate stores
+      float best = 0.0f;  // the result of an output without any candidate
       std::int32_t from = -1;
       for (std::int64_t k = 0; k < pool.book.KV; ++k) {
         const std::int32_t in = nbr[k * M + row];

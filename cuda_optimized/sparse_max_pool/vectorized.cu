@@ -33,8 +33,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).
@@ -54,7 +55,7 @@ __global__ void sparse_max_pool_vectorized(SparsePoolProblem pool, const float* 
       Vector<std::int32_t, kWidth> from;
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        best.at[i] = 0.0f;  // what an output without any candidate stores
+        best.at[i] = 0.0f;  // the result of an output without any candidate
         from.at[i] = -1;
       }
       for (std::int64_t k = 0; k < pool.book.KV; ++k) {

@@ -30,8 +30,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C].
 /// Block (channels, rows); any grid (rows, channels).

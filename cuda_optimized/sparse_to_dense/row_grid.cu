@@ -35,8 +35,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPlanes = 16;                   ///< That a thread fills at a cell.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more cells, threads stride.
+constexpr int kPlanes = 16;                   ///< Planes that a thread writes for a cell.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< cells.
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void sparse_to_dense_row_grid_number_cells(RulebookProblem grid,

@@ -39,7 +39,8 @@ namespace {
 constexpr int kTile = 32;      ///< Cells, and channels, of a tile: the lanes of a warp.
 constexpr int kHeight = 8;     ///< Warps of a block; each takes every eighth cell, then channel.
 constexpr int kThreads = 256;  ///< Of sparse_to_dense_transposed_tiles_number_cells().
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows or tiles, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< rows or tiles.
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void sparse_to_dense_transposed_tiles_number_cells(RulebookProblem grid,
@@ -71,11 +72,11 @@ __global__ void sparse_to_dense_transposed_tiles_transpose_tiles(SparseToDensePr
         const bool there = row >= 0 && c0 + lane < C;
         tile[cell][lane] = there ? features[row * C + c0 + lane] : 0.0f;
       }
-      __syncthreads();  // the tile is complete before it is read the other way
+      __syncthreads();  // the tile is complete before its columns are read
       for (int c = warp; c < kTile && c0 + c < C; c += kHeight) {
         if (cell0 + lane < cells) x[((n * C) + c0 + c) * cells + cell0 + lane] = tile[lane][c];
       }
-      __syncthreads();  // all of it is read before the next one overwrites it
+      __syncthreads();  // the tile is read before the next one overwrites it
     }
   }
 }

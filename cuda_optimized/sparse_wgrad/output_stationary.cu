@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
   const int my_ci = static_cast<int>(threadIdx.x) / kTile;
   const int my_co = static_cast<int>(threadIdx.x) % kTile;
 
-  // All threads of a block have the same tile and chunks: they meet at every barrier.
+  // All threads of a block have the same tile and chunks, so they reach the same barriers.
   for (std::int64_t tile = blockIdx.x; tile < conv.book.KV * tiles_in * tiles_out;
        tile += gridDim.x) {
     const std::int64_t k = tile / (tiles_in * tiles_out);
@@ -75,10 +75,10 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t first = offsets[k]; first < offsets[k + 1]; first += kChunk) {
       const std::int64_t left = offsets[k + 1] - first;
       const int count = left < kChunk ? static_cast<int>(left) : kChunk;
-      __syncthreads();  // the last chunk is used up before this one overwrites it
+      __syncthreads();  // all threads have read the previous chunk before this one overwrites it
       gather_chunk(features, Cin, ci0, pairs + first * kPairColumns, 1, count, inputs);
       gather_chunk(dy, Cout, co0, pairs + first * kPairColumns, 2, count, gradients);
-      __syncthreads();  // the chunk is complete before anybody reads it
+      __syncthreads();  // the chunk is complete before any thread reads it
       for (int i = 0; i < count; ++i) sum += inputs[i][my_ci] * gradients[i][my_co];
     }
     if (ci0 + my_ci < Cin && co0 + my_co < Cout)

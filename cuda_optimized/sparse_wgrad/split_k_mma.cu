@@ -52,7 +52,7 @@ struct Shape {
   static constexpr int kBlocks = kTile == 128 ? 2 : kTile == 64 ? 4 : 16;  ///< on an SM
 };
 
-/// A tile [pair][channel] of floats: 8 more between rows.
+/// A tile [pair][channel] of floats, rows padded by 8 floats against bank conflicts.
 template <class S>
 struct PaddedRows {
   using Number = float;
@@ -62,15 +62,16 @@ struct PaddedRows {
   HOST_DEVICE static int at(int i, int c) { return i * kPitch + c; }
 };
 
-/// A tile [pair][channel] of 16-bit numbers, whose pieces of 8 change places: so that those at the
-/// same place of eight pairs, which ldmatrix takes at once, lie in different banks.
+/// A tile [pair][channel] of 16-bit elements in pieces of 8, swizzled: the pieces at the same
+/// position of eight pairs, which ldmatrix reads together, are in different banks.
 template <class T, class S>
 struct PermutedRows {
   using Number = T;
   static constexpr int kPairs = S::kStepPairs, kChannels = S::kTile;
   static constexpr int kCount = kPairs * kChannels;
   HOST_DEVICE static int at(int i, int c) {
-    const int turn = kChannels >= 64 ? i % 8 : i / 2 % 4;  // rows of 64 bytes: two fill the banks
+    const int turn = kChannels >= 64 ? i % 8 : i / 2 % 4;  // rows of 64 bytes: two rows span all
+                                                           // banks
     return i * kChannels + ((c / 8 ^ turn) * 8 | c % 8);
   }
 };
@@ -118,14 +119,14 @@ struct Product {
 
 /// Grid (parts of a slab, tiles of channels, slabs), block (S::kThreads).
 /// @param parts [slabs][most_parts][Cin][Cout]
-/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes, and Cout is even
+/// @tparam kAligned rows of features and dy are aligned to 16 bytes, and Cout is even
 template <class T, class S, bool kAligned>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     sparse_wgrad_split_k_mma(Product<T> product, float* parts) {
   BlockWork work;
   if (!work_of_block<S::kTile, S::kTile>(product.parts, product.offsets, product.tiles_out,
                                          &work)) {
-    return;  // the whole block, at once
+    return;  // uniform for the block
   }
   using Layout = LayoutOf<T, S>;
   RowGather<Layout, S::kThreads, kAligned> inputs(
@@ -143,7 +144,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       inputs.load_rows();
       gradients.load_rows();
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   };
 
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -157,11 +158,11 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   //
   //     for 64 bytes of pairs:  tile[p] = features[in of pair p][ci0 ...], behind it dy[out][co0
   //     ...]
-  //       __syncthreads();  a, b = fragments, transposed;  mma.sync: sums += a * b
+  //       __syncthreads();  a, b = fragments, transposed;  mma.sync: accumulators += a * b
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<S::kStages - 2>();
-    // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
-    // all have read what they need of the step before, into whose stage the next copies go.
+    // This thread's copies of the step have landed. The barrier makes those of all threads visible,
+    // and separates the loads of the previous step from the copies into its stage.
     __syncthreads();
     ask_for(step + S::kStages - 1);
     const T* const tile = stage_of(step);
@@ -201,8 +202,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
 constexpr int kShortestPart = 64, kLongestPart = 2048;  ///< Pairs.
 
-/// The parts of a problem. Long ones, so that there are few sums to add up, and slabs of them that
-/// are small enough for the L2 cache: about as many as run at once, on an H200.
+/// The parts of a problem: long ones, so that there are few partial results to add, in slabs that
+/// fit in the L2 cache: about as many as run at once on an H200.
 PairParts pair_parts_of(const SparseConvProblem& conv) {
   const int channels = tile_channels(conv);
   const std::int64_t tiles =
@@ -282,7 +283,7 @@ void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const C
 
 std::string choice_in_words(const SparseConvProblem& conv) {
   const int channels = with_float_type(conv.dtype, [&]<class T>(T) {
-    Product<T> product{};  // its arrays are null: aligned
+    Product<T> product{};  // null arrays count as aligned
     product.Cin = conv.Cin;
     product.Cout = conv.Cout;
     return aligned_tile(product, conv);

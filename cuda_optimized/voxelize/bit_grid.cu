@@ -61,8 +61,8 @@ __global__ void voxelize_bit_grid_set_bits(VoxelizeProblem problem, const float*
   }
 }
 
-/// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
-/// of kThreads, any one-dimensional grid.
+/// sums [tiles + 1]: the number of bits in all previous tiles; the total is also written to host
+/// memory. A block of kThreads, any one-dimensional grid.
 __global__ void voxelize_bit_grid_count_bits(std::int64_t tiles, const std::uint32_t* bits,
                                              std::uint32_t* sums, Progress* progress,
                                              Letter<Count>* count) {
@@ -83,8 +83,9 @@ __global__ void voxelize_bit_grid_number_voxels(std::int64_t tiles, const std::u
       [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
 }
 
-/// A sum of floats that has the same bits in any order: a whole number of units. All zero at first.
-/// Where `largest` is not finite, `units` counts infinities and `overflows` the negative ones.
+/// A sum of floats that has the same bits in any order: an integer multiple of a unit. All zero at
+/// first. Where `largest` is not finite, `units` counts infinities and `overflows` the negative
+/// ones.
 struct alignas(16) Sum {
   std::uint32_t largest;     ///< The largest magnitude, as bits of a float; above all, NaN.
   std::int32_t overflows;    ///< The sum is 2^64 * overflows + units, with units as signed.
@@ -119,7 +120,7 @@ __device__ void add(Sum* sum, float number) {
   if ((after < before) != (units < 0)) atomicAdd(&sum->overflows, units < 0 ? -1 : 1);
 }
 
-/// The sum as a double, as IEEE arithmetic has it where numbers are not finite.
+/// The sum as a double, with the result of IEEE arithmetic where values are not finite.
 __device__ double value_of(const Sum& sum) {
   if (sum.largest >= kInfinity) {
     const double infinity = __uint_as_float(sum.largest);  // or NaN
@@ -184,20 +185,21 @@ Declined supports(const VoxelizeProblem& problem) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
-  Progress* progress;        ///< Of the kernels.
+  Progress* progress;        ///< Shared by the kernels.
   std::uint32_t* bits;       ///< A bit for each voxel, in whole tiles.
   std::int32_t* counts;      ///< By row; there are at most as many rows as points.
   Sum* totals;               ///< The same, [columns] each.
-  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
-  std::uint32_t* sums;       ///< By tile.
-  std::uint32_t* first;      ///< By word.
-  std::uint32_t* cells;      ///< By row.
-  std::size_t bytes;         ///< Of all.
+  std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
+                             ///< launch.
+  std::uint32_t* sums;       ///< Indexed by tile.
+  std::uint32_t* first;      ///< Indexed by word.
+  std::uint32_t* cells;      ///< Indexed by row.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const VoxelizeProblem& problem, std::byte* begin) {
   const std::int64_t tiles = bit_ranks::tiles_for(voxel_count(problem.grid)), n = problem.points;
   Workspace work{};
@@ -238,7 +240,7 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
   launch(voxelize_bit_grid_find_largest, all, problem, points, index, work.totals, work.counts);
   launch(voxelize_bit_grid_add_points, all, problem, points, index, work.totals);
 
-  const std::int64_t M = message.received().found;  // the points are being added
+  const std::int64_t M = message.received().found;  // the kernels that add the points are running
   auto* out_coords = arrays.create("out_coords", {M, 4});
   float* features = arrays.create_floats("features", {M, problem.columns});
   launch(voxelize_bit_grid_write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem, M,

@@ -42,7 +42,7 @@ namespace bit_ranks = rulebook::bit_ranks;
 using bit_ranks::Count, bit_ranks::kMaxBlocks, bit_ranks::kThreads, bit_ranks::Progress;
 
 constexpr std::int64_t kMaxVoxels = (std::int64_t{1} << 31) - 1;
-constexpr int kColumns = 4;  ///< That a thread adds up at a time.
+constexpr int kColumns = 4;  ///< Columns that a thread adds at a time.
 
 /// A point's voxel, or kNone.
 constexpr std::uint32_t kNone = 0xffffffff;
@@ -60,8 +60,8 @@ __global__ void voxelize_point_lists_set_bits(VoxelizeProblem problem, const flo
   }
 }
 
-/// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
-/// of kThreads, any one-dimensional grid.
+/// sums [tiles + 1]: the number of bits in all previous tiles; the total is also written to host
+/// memory. A block of kThreads, any one-dimensional grid.
 __global__ void voxelize_point_lists_count_bits(std::int64_t tiles, const std::uint32_t* bits,
                                                 std::uint32_t* sums, Progress* progress,
                                                 Letter<Count>* count) {
@@ -82,7 +82,7 @@ __global__ void voxelize_point_lists_number_voxels(std::int64_t tiles, const std
       [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
 }
 
-/// Each point takes a place in the list of its row: rows [points], -1 where it has no voxel, and
+/// Each point gets an index in the list of its row: rows [points], -1 where it has no voxel, and
 /// places [points]. counts [points] must be zero. Any one-dimensional grid.
 __global__ void voxelize_point_lists_claim_slots(VoxelizeProblem problem, const float* points,
                                                  BitIndex index, std::int32_t* rows,
@@ -156,23 +156,24 @@ Declined supports(const VoxelizeProblem& problem) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
-  Progress* progress;        ///< Of the kernels.
+  Progress* progress;        ///< Shared by the kernels.
   std::uint32_t* bits;       ///< A bit for each voxel, in whole tiles.
   std::int32_t* counts;      ///< By row; there are at most as many rows as points.
-  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
-  std::uint32_t* sums;       ///< By tile.
-  std::uint32_t* first;      ///< By word.
-  std::uint32_t* cells;      ///< By row.
+  std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
+                             ///< launch.
+  std::uint32_t* sums;       ///< Indexed by tile.
+  std::uint32_t* first;      ///< Indexed by word.
+  std::uint32_t* cells;      ///< Indexed by row.
   std::int64_t* begins;      ///< By row, of its list; for as many as points, and one more.
   std::int32_t* rows;        ///< By point.
   std::int32_t* places;      ///< By point, in its list; then the lists in order.
   std::int32_t* lists;       ///< Points, row by row.
-  std::size_t bytes;         ///< Of all.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const VoxelizeProblem& problem, std::byte* begin) {
   const std::int64_t tiles = bit_ranks::tiles_for(voxel_count(problem.grid)), n = problem.points;
   Workspace work{};
@@ -216,10 +217,10 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
          work.rows, work.places, work.counts);
   exclusive_sum(work.counts, work.begins, n);
   launch(voxelize_point_lists_fill_lists, all, n, work.rows, work.places, work.begins, work.lists);
-  std::int32_t* ordered = work.places;  // which nobody needs any more
+  std::int32_t* ordered = work.places;  // which is no longer needed
   launch(voxelize_point_lists_order_lists, all, n, work.rows, work.begins, work.lists, ordered);
 
-  const std::int64_t M = message.received().found;  // the lists are being made
+  const std::int64_t M = message.received().found;  // the kernels that build the lists are running
   auto* out_coords = arrays.create("out_coords", {M, 4});
   float* features = arrays.create_floats("features", {M, problem.columns});
   launch(voxelize_point_lists_write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem,

@@ -29,7 +29,7 @@ struct LatticeAxis {
     const int to = at * stride - pad + tap * dilation;
     return to >= 0 && to < extent ? to : -1;
   }
-  /// The other way: the `to` that times_stride() leads from to `at`; -1 if there is none.
+  /// The inverse: the `to` that times_stride() leads from to `at`; -1 if there is none.
   __device__ int over_stride(int at, int tap, int extent) const {
     const int from = at + pad - tap * dilation;
     if (from < 0) return -1;
@@ -38,8 +38,8 @@ struct LatticeAxis {
   }
 };
 
-/// A problem with fewer axes has others in front, of one cell and one tap: so loops over axes have
-/// no end that the compiler does not know, and coordinates stay in registers.
+/// A problem with fewer axes is padded in front with axes of one cell and one tap: loops over axes
+/// then have constant bounds, and coordinates stay in registers.
 struct Lattice {
   LatticeAxis axes[kMaxAxes];  ///< Outermost first; axes that the problem lacks stand in front.
   int ndim, batch, sites, KV;  ///< As the problem's.
@@ -71,7 +71,7 @@ struct Lattice {
     return transposed ? axes[axis].times_stride(at, tap, axes[axis].found)
                       : axes[axis].over_stride(at, tap, axes[axis].found);
   }
-  /// The other way.
+  /// The inverse.
   __device__ int given_from_found(int axis, int at, int tap) const {
     return transposed ? axes[axis].over_stride(at, tap, axes[axis].given)
                       : axes[axis].times_stride(at, tap, axes[axis].given);
@@ -230,7 +230,7 @@ inline std::int64_t most_found(const RulebookProblem& book) {
   return std::min(most, key_count(book, book.out_shape));
 }
 
-/// Why a Lattice does not support a problem, if so.
+/// The reason why a Lattice does not support a problem, or none.
 inline Declined lattice_supports(const RulebookProblem& book) {
   if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
   for (int axis = 0; axis < book.ndim; ++axis) {
@@ -252,8 +252,8 @@ inline Declined small_lattice_supports(const RulebookProblem& book) {
   return lattice_supports(book);
 }
 
-/// Says what is wrong with the sites, once a kernel has found that something is: slowly, and with
-/// the numbers of the rows. @throws BadInput
+/// Reports the errors in the sites, with row numbers, after a kernel has found that there are some.
+/// Slow. @throws BadInput
 inline void report_site_errors(const RulebookProblem& book, const std::int32_t* coords) {
   const SiteCheck sites(book, coords);
   const DeviceArray<std::int64_t> keys(book.sites);

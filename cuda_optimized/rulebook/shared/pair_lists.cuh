@@ -9,12 +9,12 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook::pair_lists {
 
-/// Two rows that meet.
+/// An input row and an output row that form a pair.
 struct alignas(8) InOut {
   std::int32_t in, out;  ///< As in `pairs`.
 };
 
-inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< All lanes take part.
+inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< Mask of all lanes.
 
 /// Adds what the threads of a block have counted to *total: one atomic a block. All threads of the
 /// block call it.
@@ -23,9 +23,9 @@ __device__ inline void add_up(unsigned long long pairs, unsigned long long* tota
   if (threadIdx.x == 0) pairs_of_block = 0;
   for (int distance = 16; distance > 0; distance /= 2)
     pairs += __shfl_xor_sync(kWholeWarp, pairs, distance);
-  __syncthreads();  // it is 0 before any warp adds to it
+  __syncthreads();  // the total is 0 before any warp adds to it
   if (threadIdx.x % 32 == 0) atomicAdd(&pairs_of_block, pairs);
-  __syncthreads();  // all warps have added theirs
+  __syncthreads();  // all warps have added their counts
   if (threadIdx.x == 0) atomicAdd(total, pairs_of_block);
 }
 
@@ -76,7 +76,7 @@ __device__ void visit_words(const InOut* pairs, int count, const Visit& visit) {
   }
 }
 
-/// Writes `count` pairs that lie side by side to the list of tap k, from `own` on, and turned round
+/// Writes `count` pairs that lie side by side to the list of tap k, from `own` on, and transposed
 /// to that of the opposite tap, from `mirrored` on; not if `opposite` is negative.
 __device__ inline void write_both(const InOut* pairs, int count, int k, std::int32_t* own,
                                   int opposite, std::int32_t* mirrored) {
@@ -95,7 +95,7 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 __device__ inline void move_pairs(int k, const pair_lists::InOut* from, int count,
                                   std::int32_t* to) {
   constexpr int kAhead = 4;                    // pairs that a lane loads before it stores one
-  constexpr unsigned kWholeWarp = 0xffffffff;  // all lanes take part
+  constexpr unsigned kWholeWarp = 0xffffffff;  // mask of all lanes
   const int lane = static_cast<int>(threadIdx.x) % 32;
   for (int base = 0; base < count; base += 32 * kAhead) {
     pair_lists::InOut own[kAhead];

@@ -18,7 +18,7 @@ namespace convladder::BACKEND::cuda_optimized::rulebook::runs {
 
 inline constexpr int kCells = 32;  ///< Of a run: the bits of a word, and the threads of a warp.
 inline constexpr int kOuterAxes = kMaxAxes - 1;     ///< All axes but x.
-inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< All lanes take part.
+inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< Mask of all lanes.
 
 /// A problem whose grid has four axes, whatever it had: axes of one cell stand before its own.
 struct Problem {
@@ -217,7 +217,8 @@ inline bool is_cube_of_3(const RulebookProblem& book, const void* coords, const 
   return true;
 }
 
-/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
+/// For the description of a rung's choice: what holds if arrays begin at multiples of 16 bytes, as
+/// null does.
 inline const char* kernel_in_words(const RulebookProblem& book) {
   return is_cube_of_3(book, nullptr, nullptr) ? "27 taps" : "any taps";
 }

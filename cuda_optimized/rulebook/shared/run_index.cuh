@@ -22,7 +22,7 @@ struct RunGrid {
   /// What was found of a run.
   struct Found {
     std::uint32_t word;  ///< 0: no site at all.
-    std::uint32_t run;   ///< Its number.
+    std::uint32_t run;   ///< Its index.
   };
 
   /// The run's word.
@@ -41,7 +41,7 @@ struct RunGrid {
   }
 };
 
-/// Empties the grid. `thread` of `threads` does its share.
+/// Clears the grid. `thread` of `threads` does its share.
 __device__ inline void clear(const RunGrid& grid, std::int64_t groups, std::int64_t thread,
                              std::int64_t threads) {
   auto* to = reinterpret_cast<uint4*>(grid.words);
@@ -53,7 +53,7 @@ template <bool kCube>
 __device__ void insert_sorted(const Problem& grid, const std::int32_t* coords, const RunGrid& index,
                               std::int64_t thread, std::int64_t threads) {
   const int lane = static_cast<int>(thread % 32);
-  // All lanes of a warp iterate equally often.
+  // The trip count is uniform in a warp.
   for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
     const std::int64_t row = warp_row + lane;
     const bool is_row = row < grid.sites;
@@ -83,7 +83,7 @@ inline RunGrid cut_run_grid(const RulebookProblem& book, WorkspaceCutter* cutter
           .first_rows = cutter->take<std::int32_t>(words)};
 }
 
-/// For a rung's choice: where sites that are in order are looked up.
+/// For the description of a rung's choice: where sites that are in order are looked up.
 inline const char* index_in_words(const RulebookProblem& book) {
   return group_count(book) > 0 ? "a grid of runs" : "a table of runs";
 }
@@ -175,14 +175,14 @@ __device__ inline int enter(const Table& table, std::uint32_t run, std::uint32_t
   return __popc(static_cast<std::uint32_t>(old) & bits);
 }
 
-/// The second step: enters all sites. Whole warps of a block, and a multiple of 32 threads; `bad`
+/// The second step: inserts all sites. Whole warps of a block, and a multiple of 32 threads; `bad`
 /// [1] counts rows that are outside of the grid, which are left out, and rows of a site that
 /// another row had entered before.
 template <bool kRowsOfFour>
 __device__ void insert(const Problem& grid, const std::int32_t* coords, const Table& table,
                        bool sorted, std::int64_t thread, std::int64_t threads, std::int32_t* bad) {
   const int lane = static_cast<int>(thread % 32);
-  // All lanes of a warp iterate equally often.
+  // The trip count is uniform in a warp.
   for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
     const std::int64_t row = warp_row + lane;
     Cell cell{-1, {}};
@@ -203,7 +203,7 @@ __device__ void insert(const Problem& grid, const std::int32_t* coords, const Ta
       if (inside && group.leads && begins) table.first_rows[place] = static_cast<std::int32_t>(row);
     } else {
       place = __shfl_sync(kWholeWarp, place, group.leader);
-      // Of several rows of one site any may win here: the result is not used.
+      // Duplicate sites race here: the result is then not used.
       if (inside)
         table.rows[std::int64_t{place} * kCells + cell.bit()] = static_cast<std::int32_t>(row);
     }

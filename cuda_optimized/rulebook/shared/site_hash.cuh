@@ -63,7 +63,7 @@ struct SiteHash {
   /// Whether row_in() found the row of an entry of that key.
   __device__ bool is_row(Slot row) const { return row >> row_bits == 0; }
 
-  /// Empties the slots 2 * `two` and 2 * `two` + 1, in one store.
+  /// Clears the slots 2 * `two` and 2 * `two` + 1, in one store.
   __device__ void empty(std::int64_t two) const {
     constexpr auto kHigh = static_cast<std::uint32_t>(kEmpty >> 32);
     reinterpret_cast<uint4*>(slots)[two] = {0, kHigh, 0, kHigh};
@@ -79,7 +79,8 @@ struct SiteHash {
         // For one key it is always the same order, so that it cannot get in twice.
         Slot* slot =
             &slots[std::int64_t{bucket} * kSlots + (key + static_cast<unsigned>(i)) % kSlots];
-        // Compared and exchanged at once: of two threads that find it empty, one finds the other.
+        // atomicCAS: of two threads that find the slot empty, the second one reads the key of the
+        // first.
         Slot there = atomicCAS(slot, kEmpty, entry);
         if (there == kEmpty) return;
         if (is_row(row_in(there, key))) {

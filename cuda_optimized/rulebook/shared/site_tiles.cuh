@@ -51,7 +51,7 @@ struct GivenSites {
     if (!is_inside(lattice, site)) site.batch = -1;
     return site;
   }
-  /// Its row of coords; -1 for a place behind the last.
+  /// Its row of coords; -1 for a place after the last.
   __device__ std::int32_t row(std::int64_t place) const {
     if (place >= count()) return -1;
     return rows != nullptr ? rows[place] : static_cast<std::int32_t>(place);

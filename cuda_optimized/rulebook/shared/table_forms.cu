@@ -14,9 +14,10 @@ namespace table_forms {
 namespace {
 
 constexpr int kThreads = 256;                 ///< Also the places of a tile. A multiple of 32.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
-constexpr int kWarps = kThreads / 32;         ///< Of a block.
-constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
+constexpr int kWarps = kThreads / 32;         ///< Per block.
+constexpr unsigned kWholeWarp = 0xffffffff;   ///< Mask of all lanes.
 
 /// counts [tiles]: the pairs among each tile of kThreads places of nbr. Any one-dimensional grid
 /// of kThreads.

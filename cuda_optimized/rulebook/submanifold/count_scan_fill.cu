@@ -46,11 +46,12 @@ namespace {
 using pair_lists::InOut;
 
 constexpr int kThreads = 256;                 ///< Also the rows of a tile. A multiple of 32.
-constexpr int kWarps = kThreads / 32;         ///< Of a block.
+constexpr int kWarps = kThreads / 32;         ///< Per block.
 constexpr int kMaxChunks = 640;               ///< Parts of the rows: what an H200 works on at once.
 constexpr int kTapsAtOnce = 32;               ///< Their rows of a tile fill 32 KB of shared memory.
-constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr unsigned kWholeWarp = 0xffffffff;   ///< Mask of all lanes.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 
 /// The rows, divided among blocks.
 struct Chunks {
@@ -59,7 +60,7 @@ struct Chunks {
   std::int64_t rows;  ///< of a chunk
 };
 
-/// Empties the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
+/// Clears the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
 /// no order. Any one-dimensional grid.
 __global__ void rulebook_submanifold_count_scan_fill_prepare(RulebookProblem book,
                                                              const std::int32_t* coords,
@@ -73,7 +74,7 @@ __global__ void rulebook_submanifold_count_scan_fill_prepare(RulebookProblem boo
   for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
-/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+/// Inserts all sites; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_count_scan_fill_insert_sites(RulebookProblem book,
                                                                   const std::int32_t* coords,
@@ -132,7 +133,7 @@ __global__ void rulebook_submanifold_count_scan_fill_find_pairs(RulebookProblem 
         } else {
           for (int k = first; k < last; ++k) in_rows[(k - first) * kThreads + thread] = -1;
         }
-        __syncthreads();  // all taps of the tile are there before a warp reads those of all rows
+        __syncthreads();  // all taps of the tile are stored before a warp reads those of all rows
         for (int j = 0; j < kTapsAtOnce / kWarps; ++j) {
           const int k = first + warp + j * kWarps;
           if (k >= last) break;
@@ -211,17 +212,17 @@ Declined supports(const RulebookProblem& book) {
 
 constexpr std::int64_t kErrorNumbers = sizeof(SiteErrors) / sizeof(std::int32_t);
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   SiteHash hash;
   SiteFilter filter;
   InOut* found;           ///< [KV][N]
-  std::int32_t* numbers;  ///< The errors, and behind them the totals [KV]: one copy brings both.
+  std::int32_t* numbers;  ///< The errors, followed by the totals [KV]: one copy for both.
   std::int32_t* counts;   ///< [KV][chunks]
-  std::size_t bytes;      ///< Of all.
+  std::size_t bytes;      ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t tiles = ceil_div<std::int64_t>(book.sites, kThreads);
   Workspace work{};

@@ -44,9 +44,10 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 
-/// Empties the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
+/// Clears the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
 /// no order. Any one-dimensional grid.
 __global__ void rulebook_submanifold_filtered_hash_prepare(RulebookProblem book,
                                                            const std::int32_t* coords,
@@ -60,7 +61,7 @@ __global__ void rulebook_submanifold_filtered_hash_prepare(RulebookProblem book,
   for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
-/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+/// Inserts all sites; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_filtered_hash_insert_sites(RulebookProblem book,
                                                                 const std::int32_t* coords,
@@ -122,15 +123,15 @@ Declined supports(const RulebookProblem& book) {
   return site_hash_declines(book);
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   SiteHash hash;
   SiteFilter filter;
   SiteErrors* errors;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

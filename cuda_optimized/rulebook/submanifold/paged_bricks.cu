@@ -1,34 +1,34 @@
 /// @file paged_bricks.cu
-/// @brief rulebook, submanifold, unsorted sites: a page per brick of cells, claimed by a first
-/// site.
+/// @brief rulebook, submanifold, unsorted sites: paging; the first site of a brick allocates its
+/// page.
 ///
 /// - Before: bit_grid.cu
 /// - The index and its look-ups: shared/bricks.cuh; rows of coords: shared/run_cells.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** A rank needs all bits before any row is known, and a list of rows where sites are
-/// not sorted. Let a *brick* be 2 x 8 x 8 cells, that is two boards of 8 x 8 bits. Its first site
-/// claims a *page* for it by compare-and-swap; each later site learns the page from the same
-/// instruction. Either can enter its bit and its row at once, in any order of the sites.
+/// **The idea.** Ranks need all bits before any row is known. Here a *brick* is 2 x 8 x 8 cells,
+/// two boards of 8 x 8 bits. Its first site allocates a *page* for it by compare-and-swap; each
+/// later site gets the page from the same instruction. Sites store bits and rows at once, in any
+/// order.
 ///
 ///     bricks    . 4 . . 1 .        page + 1 of each brick; a dot is 0: the brick has no site
 ///     page 0    boards of the fifth brick, and 2 x 64 rows, few of them written
 ///     page 3    those of the second, whose first site was that of row 3
 ///
-/// There is one page for each row of coords. Only the boards are cleared: 8.4 MB for a sweep, where
-/// words for runs of 32 cells take 25.6 MB. The window of 27 taps meets three bricks on average.
+/// There is one page for each row of coords. Only the boards are cleared: 8.4 MB for a sweep,
+/// instead of 25.6 MB of words for runs of 32 cells. The 27 taps span three bricks on average.
 ///
-///     clear, copy | claim pages, set bits, store rows | look up          barriers: |
+///     clear, copy | allocate pages, set bits, store rows | look up       barriers: |
 ///
-/// **Expect.** 16 us on an H200 for a sweep in a scanner's order or sorted, 23 us in no order: two
-/// barriers, and nine rows that are loaded before any is stored wait once for memory.
+/// **Expect.** 16 us on an H200 for a sweep in scanner order or sorted, 23 us in random order: two
+/// barriers, and nine independent loads of rows in flight.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.nbr.store 27 * 512 = 13824
-/// **Costs.** 528 bytes a site, most of which are never touched, and 4 bytes for 128 cells. Not
+/// **Costs.** 528 bytes a site, most of which are never accessed, and 4 bytes for 128 cells. Not
 /// supported: modes but subm, more than 2^24 bricks or 2^25 sites.
-/// **Try.** Make a brick four boards deep. What is cleared then, and how far apart are the rows?
+/// **Try.** Make a brick four boards deep. What is cleared, and how far apart are the rows?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -48,7 +48,7 @@ constexpr int kAtOnce = 9;     ///< Rows of neighbours that are loaded before on
 constexpr int kThreads = 480;  ///< Of a block,
 constexpr int kBlocks = 2;     ///< of which a multiprocessor should hold so many.
 
-/// What the blocks share with one another and the host.
+/// State shared by the blocks and the host.
 struct State {
   std::int32_t bad;  ///< Rows outside of the grid, and rows that repeat a site.
 };
@@ -133,7 +133,7 @@ __global__ void __launch_bounds__(kThreads, kCube ? kBlocks : 1)
 
   bricks::begin<kCube>(grid, coords, index, thread, threads, out_coords);
   if (thread == 0) state->bad = 0;
-  all_blocks.sync();  // the index is empty before sites enter
+  all_blocks.sync();  // the index is empty before any site is inserted
 
   const std::int32_t page =
       bricks::enter<kCube>(grid, coords, index, thread, threads, cell, &state->bad);
@@ -149,14 +149,14 @@ __global__ void __launch_bounds__(kThreads, kCube ? kBlocks : 1)
 
 Declined supports(const RulebookProblem& book) { return bricks::declined(book); }
 
-/// Where everything stands in the workspace.
+/// Layout of the workspace.
 struct Workspace {
   State* state;
   bricks::Index index;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -43,7 +43,7 @@ class TapList {
     __shared__ int count;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     for (int i = thread; i < Shape::M; i += Shape::kThreads) {
-      // Past the last row: the last one again; these sums are not stored.
+      // Beyond the last row: the last one again; its accumulators are not stored.
       rows_[i] = conv_.order[m0_ + i < conv_.rows ? m0_ + i : conv_.rows - 1];
     }
     __syncthreads();  // separates these stores from the loads of all
@@ -166,8 +166,8 @@ __device__ void ask_for_rows(const GatheredRows<typename Shape::Number>& conv,
   }
 }
 
-/// Stores sums of the tile's rows.
-/// @param sums those of this warp, as WarpSums or WarpgroupSums spreads them
+/// Stores the accumulators of the tile's rows.
+/// @param sums accumulators of this warp, as WarpSums or WarpgroupSums spreads them
 /// @param n0 the tile's first channel
 /// @param first_row of the sums, in the tile @param first_channel of the sums, in the tile
 template <class Shape, class Sums>

@@ -1,5 +1,6 @@
 /// @file warp_accumulators.cuh
-/// @brief The sums of a warp's tile, as mma.sync spreads them, and where it looks for its operands.
+/// @brief The accumulators of a warp's tile, in mma.sync's fragment layout, and the addresses of
+/// its operands.
 #pragma once
 
 #include <type_traits>
@@ -24,17 +25,17 @@ HOST_DEVICE constexpr int place_of_weights(int row, int piece) {
   }
 }
 
-/// A warp's sums: kWarpRows rows, kN channels, as mma.sync spreads them.
+/// A warp's accumulators: kWarpRows rows, kN channels, in mma.sync's fragment layout.
 template <class T, int kN>
 struct WarpSums {
   static constexpr int kRows = kWarpRows / 16, kColumns = kN / 8;  ///< Fragments down, across.
-  float of[kRows][kColumns][4] = {};                               ///< The sums.
+  float of[kRows][kColumns][4] = {};                               ///< The accumulators.
 
   /// Of this thread in its warp.
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
   /// Where a lane's first piece lies in a warp's rows of kRowBytes: in row lane % 16, and there the
-  /// first piece for lanes 0 ... 15, the second for the others, as ldmatrix wants it.
+  /// first piece for lanes 0 ... 15, the second for the others, as ldmatrix requires.
   template <int kRowBytes>
   __device__ static int first_left() {
     const int row = lane() % 16;
@@ -109,10 +110,10 @@ struct WarpSums {
     for (int i = 0; i < kRows; ++i) ptx::mma_m16n8k8_tf32(of[i][column], left[i], right);
   }
 
-  /// Neighbouring sums of a row that a thread has.
+  /// Contiguous accumulators of a row that a thread has.
   static constexpr int kTogether = std::is_same_v<T, float> ? 4 : 2;
-  /// Calls visit(row, channel, values) for each run of kTogether neighbouring sums of this thread;
-  /// rows and channels count within the warp's tile.
+  /// Calls visit(row, channel, values) for each group of kTogether contiguous accumulators of this
+  /// thread; rows and channels count within the warp's tile.
   template <class Visit>
   __device__ void for_each(const Visit& visit) const {
     const int group = lane() / 4, place = lane() % 4;

@@ -1,5 +1,5 @@
 /// @file implicit_gemm.cuh
-/// @brief The input gradient as a matrix product whose left operand is gathered row by row:
+/// @brief The input gradient as an implicit GEMM whose operand A is gathered row by row:
 /// implicit_gemm.cu explains it; mirrored_table.cu calls it with other tables.
 #pragma once
 
@@ -24,13 +24,14 @@ struct ImplicitGemm {
   float* dx;                   ///< [rows][Cin], wholly written
 };
 
-/// Computes all of dx in two launches, one a half of the taps; the order of every sum is fixed.
+/// Computes all of dx in two launches, one per half of the taps; the order of all additions is
+/// fixed.
 void launch_implicit_gemm(const ImplicitGemm& gemm);
 
-/// What it chooses for so many rows of dx, in a few words.
+/// A short description of its choice for this number of rows of dx.
 std::string implicit_gemm_in_words(const SparseConvProblem& conv, int rows);
 
-/// Why a problem cannot be taken, or nothing.
+/// The reason why a problem is not supported, or none.
 inline Declined declined_by_implicit_gemm(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
   if (conv.Cin > kMaxGridYZ * 32) return "more than 2097120 input channels";

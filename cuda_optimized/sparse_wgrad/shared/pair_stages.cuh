@@ -12,7 +12,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 
 constexpr int kConsumers = 128;                         ///< Threads: a warpgroup that multiplies.
 constexpr int kProducers = 128;                         ///< Four warps that gather.
-constexpr int kBlockThreads = kConsumers + kProducers;  ///< Of a block.
+constexpr int kBlockThreads = kConsumers + kProducers;  ///< Per block.
 
 /// A producer's number among the producers.
 __device__ inline int producer() { return static_cast<int>(threadIdx.x) - kConsumers; }
@@ -20,23 +20,24 @@ __device__ inline int producer() { return static_cast<int>(threadIdx.x) - kConsu
 /// What a stage is, and how many there are.
 struct PairStageSizes {
   int channels;  ///< Of a block's tile: of Cin, and of Cout.
-  int pairs;     ///< Of a stage.
-  int stages;    ///< In shared memory.
-  int blocks;    ///< That should fit on an SM.
+  int pairs;     ///< Per stage.
+  int stages;    ///< Number of stages in shared memory.
+  int blocks;    ///< Blocks that should be resident on an SM.
 };
 
 /// A tile of channels x channels, and its stages. A stage is so many pairs' rows of features, and
 /// behind them their rows of dy, each in pieces of up to 64 channels: [piece][pair][channel].
 template <class T, PairStageSizes kSizes>
 struct PairStages {
-  using Number = T;                                                    ///< Of features and dy.
-  static constexpr int kTile = kSizes.channels;                        ///< Of Cin, and of Cout.
-  static constexpr int kPairs = kSizes.pairs;                          ///< Of a stage.
-  static constexpr int kStages = kSizes.stages;                        ///< In shared memory.
-  static constexpr int kBlocks = kSizes.blocks;                        ///< On an SM.
-  static constexpr int kColumns = kTile < 64 ? kTile : 64;             ///< Channels of a piece.
-  static constexpr int kRowBytes = kColumns * 2;                       ///< Of a row of it.
-  static constexpr int kPieceBytes = kPairs * kRowBytes;               ///< Of a piece.
+  using Number = T;                                         ///< Of features and dy.
+  static constexpr int kTile = kSizes.channels;             ///< Of Cin, and of Cout.
+  static constexpr int kPairs = kSizes.pairs;               ///< Per stage.
+  static constexpr int kStages = kSizes.stages;             ///< Number of stages in shared
+                                                            ///< memory.
+  static constexpr int kBlocks = kSizes.blocks;             ///< On an SM.
+  static constexpr int kColumns = kTile < 64 ? kTile : 64;  ///< Channels of a piece.
+  static constexpr int kRowBytes = kColumns * 2;            ///< Of a row of it.
+  static constexpr int kPieceBytes = kPairs * kRowBytes;    ///< Of a piece.
   static constexpr int kFactorBytes = kTile / kColumns * kPieceBytes;  ///< Of one operand.
   static constexpr int kStageBytes = 2 * kFactorBytes;                 ///< Of both.
   static constexpr int kRowTiles = ceil_div(kTile, 64);  ///< Products of wgmma, one below another.
@@ -60,7 +61,7 @@ struct PairStages {
 /// wait for its barrier needs.
 template <class S>
 struct Place {
-  int stage = 0;       ///< Its number.
+  int stage = 0;       ///< Its index.
   unsigned round = 0;  ///< Passes through the ring, modulo 2.
   /// The next stage.
   __device__ void advance() {
@@ -122,7 +123,7 @@ class StagedRows {
     for (int i = 0; i < Shape::kWarpPairs; i += kAtOnce) {
       const int number = __shfl_sync(0xFFFFFFFF, numbers.of[i / 32], i % 32 + below);
       const int piece = copy % kPieces ^ sparse_conv::permutation<kPieces>(i | below);
-      // The product of unsigned numbers of 32 bits, and the sum, are one instruction.
+      // Unsigned 32-bit product and addition: one IMAD instruction.
       sparse_conv::copy_piece<kAligned>(
           to + i * Shape::kRowBytes + piece * 16,
           from + static_cast<unsigned>(max(number, 0)) * std::uint64_t{channels_},
