@@ -52,7 +52,7 @@ struct Step {
   std::int64_t lines;      ///< How many lines.
   std::int64_t neighbour;  ///< Stride from one point of a line to the next, for adjacent lines.
 
-  /// Where point i of a line lies, of lines of so many points.
+  /// The address of point i of a line, for lines of this length.
   __device__ std::int64_t place(std::int64_t line, std::int64_t i, int points) const {
     return line / neighbour * neighbour * points + line % neighbour + i * neighbour;
   }

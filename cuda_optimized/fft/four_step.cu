@@ -58,8 +58,8 @@ struct Turns {
   }
 };
 
-/// Where point i of the block's line c lies in shared memory: bit 0 of i is XORed with bit 3, so
-/// that neighbours along t, which write 8 points apart, access different banks.
+/// Where point i of the block's line c is stored in shared memory: bit 0 of i is XORed with bit 3,
+/// so that neighbours along t, which write 8 points apart, access different banks.
 __device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; }
 
 /// twiddles [step.length]: see fft_twiddles().

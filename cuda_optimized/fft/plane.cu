@@ -55,9 +55,9 @@ int passes_along(int length) {
   return count;
 }
 
-/// Where point i of the block's planes lies in shared memory: bits 0 to 2 are XORed with bits 4 to
-/// 6, and bit 3 with each of those. This takes more bits than a line needs, since here a pass of
-/// radix 2 or 4 is not always the last one.
+/// Where point i of the block's planes is stored in shared memory: bits 0 to 2 are XORed with bits
+/// 4 to 6, and bit 3 with each of those. This takes more bits than a line needs, since here a pass
+/// of radix 2 or 4 is not always the last one.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ ((i >> 1 ^ i >> 2 ^ i >> 3) & 8); }
 
 /// A pass of radix R over thread t's eight points v, whose results are stored at their positions

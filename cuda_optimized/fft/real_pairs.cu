@@ -42,8 +42,9 @@ constexpr int kLongestLine = kRadix * kMaxThreads;
 /// Pairs of lines that a block takes.
 int pairs_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are XORed with bits 4 to
-/// 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every pass.
+/// Where point i of the block's lines is stored in shared memory: bits 0 to 2 are XORed with bits 4
+/// to 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every
+/// pass.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
 /// x [N][L], y [N][L/2 + 1][2], twiddles [L]: see fft_twiddles(). A block takes `pairs` pairs of

@@ -59,7 +59,7 @@ template <class T, int kPoints>
 __global__ void __launch_bounds__(kThreads)
     fft_warp(FftProblem fft, const Complex<T>* twiddles, Points<const float> x, Points<float> y) {
   const int lane = static_cast<int>(threadIdx.x % kWarp);
-  const int longest = fft.L / kPoints;  // points of a line that lie in different lanes
+  const int longest = fft.L / kPoints;  // points of a line in different lanes
   const int l = lane & (longest - 1);   // the lane's own, from 0 to longest - 1
   const Complex<T> one = {number_from<T>(1), number_from<T>(0)};
   // Twiddle factor of each pass; 1 for lanes whose bit is not set.

@@ -17,20 +17,17 @@
 ///
 /// Read row by row, the table *is* the list of pairs in order of tap and output. Sites are found by
 /// binary search in their sorted keys, so the size of the grid does not matter, and equal
-/// neighbours in the list are duplicates. The same input always gives the same bits.
+/// neighbours in the list are duplicates.
 ///
 /// **Expect.** KV * M searches of log2(sites) dependent loads: 17 loads in a sweep
-/// (sweep-subm3-table), where a grid takes one. Stores of nbr are coalesced; 4 * KV * M bytes are
-/// written once, and read twice for pairs.
+/// (sweep-subm3-table), where a grid takes one. Stores of nbr, 4 * KV * M bytes, are coalesced.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect lanes.workspace.atomic 0
 /// @expect lanes.nbr.store 27 * 512 = 13824, a look-up each
 /// @expect lanes.mask.store 512
 /// @expect launches 5
-/// **Costs.** An entry for each tap and output, 80 % of them empty in a sweep. Not supported: 2^31
-/// candidates (taps times sites) and more, except in mode subm.
-/// **Try.** Cells along a line have neighbouring keys: start each search where the previous tap's
-/// search ended. How many loads remain?
+/// **Costs.** An entry for each tap and output, 80 % of them empty in a sweep.
+/// **Try.** Start each search where the previous tap's search ended. How many loads remain?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -51,12 +48,13 @@ constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 /// Sites by key, on the device.
 struct SiteIndex {
   const std::int64_t* keys;  ///< [count], ascending and distinct
-  const std::int32_t* rows;  ///< [count], or null: each key's row is its place
+  const std::int32_t* rows;  ///< [count], or null: each key's row is its index
   std::int64_t count;        ///< How many.
 
   /// The row of a key, or -1.
   __device__ std::int32_t row_of(std::int64_t key) const {
-    std::int64_t begin = 0, end = count;  // the first key that is not less lies in [begin, end]
+    std::int64_t begin = 0, end = count;  // invariant: the first key that is not less is in [begin,
+                                          // end]
     while (begin < end) {
       const std::int64_t middle = begin + (end - begin) / 2;
       if (keys[middle] < key) {

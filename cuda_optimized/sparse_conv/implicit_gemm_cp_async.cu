@@ -73,10 +73,9 @@ __device__ unsigned thread_in_squares(unsigned thread) {
   return thread - lane + m * kLanesN + n;
 }
 
-/// Block (Tile::kThreads), any one-dimensional grid: it strides over the tiles, from the
-/// last rows in the order back to the first: the largest masks stand last, many of them with many
-/// taps.
-/// @param across divides by the tiles side by side @param tiles all of them
+/// Block (Tile::kThreads), any one-dimensional grid: it strides over the tiles in descending order:
+/// the largest masks, which mostly have the most taps, are at the end.
+/// @param across divides by the tiles along the channels @param tiles all of them
 template <class Shape, bool kAligned, int kBlocks>
 __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
     sparse_conv_implicit_gemm_cp_async(HalfOfTaps half, FastDivision across, int tiles) {
@@ -147,8 +146,8 @@ void with_shape(const SparseConvProblem& conv, const Body& body) {
   }
 }
 
-/// The list of a tile's taps lies in shared memory, which bounds their number; rows, tiles and
-/// bytes of a row are counted in 32 bits.
+/// The list of a tile's taps is in shared memory, which limits their number; rows, tiles and bytes
+/// of a row are counted in 32 bits.
 Declined supports(const SparseConvProblem& conv) {
   if (conv.dtype != DType::f32) return "float32 only";
   if (conv.book.KV > kMostTaps) return text("up to ", kMostTaps, " taps");

@@ -78,8 +78,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int lane_pointed_to = lane % 8 / 2;
   const int right_at = place_of<Shape>(
       lane_pointed_to * kOfLane % Shape::kDepth + lane / 8 % 2 * 2 + lane % 2, lane / 16);
-  // Of two taps side by side, which one it is: the one that the lane points to, whose channels it
-  // takes, and whose indices it looks up.
+  // Which of two adjacent taps this lane uses: as an ldmatrix address, for the channels that it
+  // loads, and for the indices that it looks up.
   constexpr bool kTwo = Shape::kTaps == 2;
   const bool points_to_second = kTwo && lane_pointed_to >= 2, takes_second = kTwo && lane % 4 >= 2;
   const int looks_up = lane % Shape::kLanesOfTap;

@@ -51,8 +51,8 @@ struct TileSizes {
   int blocks;              ///< Blocks that should be resident on an SM.
   int warp_channels = 32;  ///< Of a warp, which has kWarpRows of the rows.
   int row_bytes = 128;     ///< Of a gathered row in a stage.
-  int taps = 1;            ///< Of a stage, side by side in its rows; above 1 only for problems with
-                           ///< no more input channels than one tap has room for.
+  int taps = 1;            ///< Per stage, contiguous in its rows; above 1 only for problems with no
+                           ///< more input channels than one tap has room for.
   bool pieces = true;      ///< Rows are aligned to 16 bytes and multiples of 16 bytes long.
 };
 constexpr TileSizes kElements = {
@@ -138,7 +138,7 @@ __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv
   }
 }
 
-/// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
+/// Block Shape::kThreads; grid: all tiles, those of the same rows are consecutive.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_mma(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,

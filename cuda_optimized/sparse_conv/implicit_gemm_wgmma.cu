@@ -108,7 +108,7 @@ __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv
   }
 }
 
-/// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
+/// Block Shape::kThreads; grid: all tiles, those of the same rows are consecutive.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_wgmma(GatheredRows<typename Shape::Number> conv,
@@ -180,7 +180,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   store_rows(conv, list, sums, n0, 16 * warp, 0);
 }
 
-/// Rounds numbers [count]. Any one-dimensional grid.
+/// Rounds elements [count]. Any one-dimensional grid.
 __global__ void sparse_conv_implicit_gemm_wgmma_round_numbers(std::int64_t count, const float* from,
                                                               float* to) {
   for (const std::int64_t i : grid_stride(count)) to[i] = as_factor(from[i]);

@@ -64,7 +64,8 @@ struct Half {
 /// What a block has in shared memory.
 template <class Tile>
 struct Shared {
-  /// dy's rows as they lie, [row][co]; padded by 4 floats: see ThreadTile::multiply_along_k().
+  /// dy's rows in the layout of memory, [row][co]; padded by 4 floats: see
+  /// ThreadTile::multiply_along_k().
   static constexpr int kPitchA = kStep + 4;
   /// The weights transposed, [co][ci]; a warp copies 8 co of 4 ci at once: with rows padded by 4
   /// floats, its 32 stores access 32 different banks.

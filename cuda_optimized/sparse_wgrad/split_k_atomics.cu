@@ -1,5 +1,5 @@
 /// @file split_k_atomics.cu
-/// @brief sparse_wgrad: split-K with atomics; equally many pairs and a register tile a block.
+/// @brief sparse_wgrad: split-K with atomics; each block adds its part of the pairs to dw.
 ///
 /// - Before: output_stationary.cu
 /// - After: split_k.cu
@@ -24,8 +24,7 @@
 /// @expect lanes_per_output.dw.atomic 252 / 27 = 9.333, 252 parts of up to 16 pairs
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 1
-/// **Costs.** Not deterministic: the order of atomics varies. dw must be zeroed first. Not
-/// supported: other types than float32.
+/// **Costs.** Not deterministic: the order of atomics varies. dw must be zeroed first.
 /// **Try.** Cut each tap's pairs into the same number of parts. Which block finishes last?
 #include <algorithm>
 

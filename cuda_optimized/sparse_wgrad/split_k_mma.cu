@@ -16,8 +16,7 @@
 ///       pair 1  [ci . . . . .]    pair 1  o + x ...                                  o
 ///        ...                      ldmatrix.trans    - ->   lane (ci + 1, ...)        + ...
 ///
-/// ldmatrix moves units of 2 bytes and cannot transpose floats, so TF32 fragments are loaded by
-/// element. Accumulators and dw are FP32.
+/// ldmatrix transposes units of 2 bytes, so TF32 fragments are loaded by element.
 ///
 /// **Expect.** For sweep-64-subm3 the two rows of each pair are read once from the L2 cache, 223 MB
 /// in fp16 and 446 MB in TF32, which takes longer than the MMAs. Predicted on an H200: 55 us in
@@ -156,7 +155,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   for (int step = 0; step < S::kStages - 1; ++step) ask_for(step);
   // Without the pipeline the loop would be
   //
-  //     for 64 bytes of pairs:  tile[p] = features[in of pair p][ci0 ...], behind it dy[out][co0
+  //     for 64 bytes of pairs:  tile[p] = features[in of pair p][ci0 ...], then dy[out][co0
   //     ...]
   //       __syncthreads();  a, b = fragments, transposed;  mma.sync: accumulators += a * b
   for (int step = 0; step < steps; ++step) {

@@ -95,7 +95,7 @@ struct Count {
 struct Progress {
   std::uint32_t unusable;    ///< Rows of coords outside of the grid, and repeated ones.
   std::uint32_t tickets;     ///< Blocks that have counted their tiles.
-  std::uint32_t placed;      ///< Given rows that have a place in the index (strided/gather.cu).
+  std::uint32_t placed;      ///< Given rows that have an index (strided/gather.cu).
   unsigned long long pairs;  ///< Of all taps (strided/input_lists.cu).
 };
 
@@ -167,9 +167,9 @@ struct TileInShared {
 };
 
 /// Goes through the bits of all tiles: begin(word, row) for each word that has some, with the row
-/// of its first one; visit(cell, row) for each bit. One thread a word; neighbours have neighbouring
-/// words, since full ones stand together, and the fullest of a warp is waited for. The first
-/// `blocks` blocks, of kThreads, share the work.
+/// of its first one; visit(cell, row) for each bit. One thread a word; neighbouring threads have
+/// neighbouring words: full words are clustered, and a warp takes as long as its fullest word. The
+/// first `blocks` blocks, of kThreads, share the work.
 /// @param sums [tiles + 1], of scan_tiles()
 template <class Begin, class Visit>
 __device__ void number_bits(std::int64_t tiles, unsigned blocks, const std::uint32_t* words,
@@ -221,7 +221,7 @@ inline std::string found_in_words(const RulebookProblem& book) {
 
 }  // namespace bit_ranks
 
-/// Sets the bit of a given site; false if the site lies outside, or if its bit was there.
+/// Sets the bit of a given site; false if the site is outside, or if its bit was already set.
 __device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& site,
                                   std::uint32_t* given) {
   if (!is_inside(lattice, site)) return false;
@@ -243,8 +243,8 @@ __device__ inline void set_bits(std::uint32_t* bits, std::uint32_t cell, std::ui
   if (both >> 32 != 0) set_in_word(&bits[cell / 32 + 1], static_cast<std::uint32_t>(both >> 32));
 }
 
-/// Sets the bits of all found cells that a given site leads to, line by line: those of a line are
-/// the same pattern everywhere, which mostly lies in one word.
+/// Sets the bits of all found cells that a given site leads to, line by line: the bits of a line
+/// have the same pattern everywhere, which is mostly within one word.
 __device__ inline void mark_found(const Lattice& lattice, const LatticeSite& site,
                                   std::uint32_t* found) {
   const SiteRuns runs(lattice, site);

@@ -1,6 +1,6 @@
 /// @file bricks.cuh
 /// @brief Sites in bricks of 2 x 8 x 8 cells, in any order: a page for each brick that has sites,
-/// claimed and filled in one step, and the look-up of a site's neighbours, at 27 taps side by side
+/// allocated and filled in one step, and the look-up of a site's neighbours, at 27 contiguous taps
 /// or at any taps. submanifold/paged_bricks.cu explains them. Mode subm only.
 #pragma once
 
@@ -16,7 +16,7 @@ inline constexpr int kSide = 8;               ///< Cells of a board along y and 
 inline constexpr int kBoardCells = 64;        ///< Of a board: the bits of a word.
 inline constexpr int kZ = 1, kY = 2, kX = 3;  ///< The last three of a cell's axes.
 
-/// 64 MB of pages' numbers, which each call clears.
+/// 64 MB of page numbers, which each call clears.
 inline constexpr std::int64_t kMaxBricks = std::int64_t{1} << 24;
 
 /// With this many sites there are 2^32 entries for rows.
@@ -183,7 +183,7 @@ inline Index cut_index(const RulebookProblem& book, WorkspaceCutter* cutter) {
   return index;
 }
 
-/// The neighbours of a site at the first kCount of 27 taps side by side. They lie in two to eight
+/// The neighbours of a site at the first kCount of 27 contiguous taps. They lie in two to eight
 /// bricks: the site's own, one above it or below, and at an edge those aside along x, along y, and
 /// along both. Each is loaded once, and all loads of a step are in flight together.
 template <int kCount>

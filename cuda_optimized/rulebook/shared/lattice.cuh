@@ -1,5 +1,5 @@
 /// @file lattice.cuh
-/// @brief The two grids of a strided rulebook, with four axes, 32-bit numbers and no divisions:
+/// @brief The two grids of a strided rulebook, with four axes, 32-bit arithmetic and no divisions:
 /// where taps lead, which problems this takes, and how bad sites are reported.
 #pragma once
 
@@ -41,7 +41,7 @@ struct LatticeAxis {
 /// A problem with fewer axes is padded in front with axes of one cell and one tap: loops over axes
 /// then have constant bounds, and coordinates stay in registers.
 struct Lattice {
-  LatticeAxis axes[kMaxAxes];  ///< Outermost first; axes that the problem lacks stand in front.
+  LatticeAxis axes[kMaxAxes];  ///< Outermost first; missing axes are in front.
   int ndim, batch, sites, KV;  ///< As the problem's.
   bool transposed;             ///< Given sites are multiplied by the stride, not divided.
 
@@ -66,7 +66,7 @@ struct Lattice {
     }
   }
 
-  /// The coordinate along an axis where a given site meets a found one at a tap; -1 if nowhere.
+  /// The coordinate along an axis of the found site of a given site at a tap; -1 if there is none.
   __device__ int found_from_given(int axis, int at, int tap) const {
     return transposed ? axes[axis].times_stride(at, tap, axes[axis].found)
                       : axes[axis].over_stride(at, tap, axes[axis].found);
@@ -97,7 +97,7 @@ __device__ inline LatticeSite lattice_site(const Lattice& lattice, const std::in
   return site;
 }
 
-/// Whether a site lies inside of the batch and the grid of the given sites.
+/// Whether a site is inside of the batch and the grid of the given sites.
 __device__ inline bool is_inside(const Lattice& lattice, const LatticeSite& site) {
   bool inside = site.batch >= 0 && site.batch < lattice.batch;
 #pragma unroll
@@ -106,7 +106,7 @@ __device__ inline bool is_inside(const Lattice& lattice, const LatticeSite& site
   return inside;
 }
 
-/// The cell of a given site, which lies inside.
+/// The cell of a given site, which is inside of the grid.
 __device__ inline std::uint32_t given_cell(const Lattice& lattice, const LatticeSite& site) {
   auto cell = static_cast<std::uint32_t>(site.batch);
 #pragma unroll

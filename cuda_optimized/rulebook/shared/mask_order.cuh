@@ -46,7 +46,7 @@ struct Sort {
   std::uint32_t* counts;       ///< [2][blocks][kDigits]: alternating as well.
   std::int32_t* order;         ///< [rows], out; may be `before`
 
-  /// The entry at a place before the first pass.
+  /// The entry at an index before the first pass.
   __device__ Entry entry(int place) const {
     const std::int32_t row = before != nullptr ? before[place] : place;
     const std::int32_t* const of_row = mask + std::int64_t{row} * words;
@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(kThreads) rulebook_sort_rows(Sort sort) {
   const int of_block = ceil_div(sort.rows, blocks), each = ceil_div(of_block, kThreads);
   const int begin = block * of_block;
   const int end = begin + of_block < sort.rows ? begin + of_block : sort.rows;
-  // The rows of a warp lie side by side, as those of a block do: so ranks keep their order.
+  // The rows of a warp, and those of a block, are consecutive, so ranks keep their order (a stable
+  // sort).
   const int place = begin + warp * 32 * each + lane;  // of the first; the next ones are 32 apart
   const int passes = sort.bits > 0 ? ceil_div(sort.bits, kDigitBits) : 1;
   for (int pass = 0; pass < passes; ++pass) {

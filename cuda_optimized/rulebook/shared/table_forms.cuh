@@ -9,7 +9,8 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
-/// Creates what the problem's form asks for beside the table nbr [KV][M] and mask [M][words].
+/// Creates the arrays that the problem's form needs besides the table nbr [KV][M] and mask
+/// [M][words].
 void create_form(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
                  const std::int32_t* mask, const RulebookArrays& arrays);
 

@@ -26,8 +26,7 @@
 /// @expect lanes.nbr.store 1470, of pairs alone
 /// @expect lanes.mask.atomic 1470, one a pair
 /// @expect launches 8, nothing is sorted
-/// **Costs.** Memory and time grow with the grid. One host synchronization. Not supported: mode
-/// subm, grids of 2^31 cells (256 MB of bits) and more, windows that end beyond 2^31.
+/// **Costs.** Memory and time grow with the grid, up to 2^31 cells. One host synchronization.
 /// **Try.** Set bits by `|=` instead of `atomicOr`. Why do the lost outputs differ between runs?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
@@ -177,7 +176,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   message.expect();
   launch(rulebook_strided_bit_grid_number_sites, {tile_blocks, kThreads}, tiles, work.found,
          work.sums, work.first, work.cells);
-  const Count count = message.received();  // rulebook_strided_bit_grid_number_sites() runs on
+  const Count count = message.received();  // rulebook_strided_bit_grid_number_sites() is still
+                                           // running
   if (count.unusable > 0) report_site_errors(book, coords);
 
   const std::int64_t M = inverse ? book.sites : count.found;

@@ -6,27 +6,26 @@
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** With stride 2 in three dimensions, one of eight taps of a site leads to an output.
-/// The other seven candidates are fillers, which two_phases.cu sorts as well. Here the taps are
-/// evaluated twice: once to count the candidates, and once to write each one to its index.
+/// two_phases.cu sorts the other seven as fillers. Here the taps are evaluated twice: once to count
+/// the candidates, and once to write each one to its index.
 ///
 ///     two_phases:   12  #  7  #  |  #  #  9  #  |  ...    KV * N, to be sorted
 ///     count:         2           |  1           |  ...    a counter for each tap
 ///     sum:           0              2              3      where the tap's candidates begin
 ///     write:        12  7  9 ...                          P, to be sorted: no fillers
 ///
-/// A candidate *is* a pair whose output has no row yet. It gets its index among the pairs at once,
-/// with k and the given row; the other row follows when keys have been replaced by rows.
+/// A candidate *is* a pair whose output row is stored last:
 ///
 ///     pairs    k  0  0  1            candidates   12  7  9    -> rows  2  0  1
 ///              in 0  2  2            out, from the grid, last:         .  .  .
 ///
 /// **Expect.** In a LiDAR sweep, kernel 3, stride 2 (sweep-k3s2-pairs): 0.42 million keys to sort
-/// instead of 3.4 million. The second evaluation costs KV * N divisions and little traffic.
+/// instead of 3.4 million. The second evaluation costs KV * N divisions.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.coords.load 4 * (2 * 27 + 2) * 512 = 114688, two passes over taps and sites
 /// @expect lanes.global.atomic 2 * 1470 = 2940, two for each of 1470 pairs
 /// @expect launches 12, two_phases has eleven
-/// **Costs.** One more host synchronization, and some 32 bytes a pair. Else as two_phases.cu.
+/// **Costs.** One more host synchronization, and 32 bytes a pair.
 /// **Try.** Give each thread all taps of a site: how many divisions does a candidate cost?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
@@ -67,8 +66,8 @@ __device__ int found_column(const RulebookProblem& book) {
   return book.mode == SparseMode::inverse ? 1 : 2;
 }
 
-/// candidates [P], and all of pairs [P][3] but the found rows. next [KV]: the first place of each
-/// tap; ends as that of the tap behind. Any one-dimensional grid.
+/// candidates [P], and all of pairs [P][3] but the found rows. next [KV]: the first index of each
+/// tap; at the end, that of the next tap. Any one-dimensional grid.
 __global__ void rulebook_strided_compact_before_sort_list_candidates(RulebookProblem book,
                                                                      const std::int32_t* coords,
                                                                      std::int64_t* next,
@@ -79,7 +78,7 @@ __global__ void rulebook_strided_compact_before_sort_list_candidates(RulebookPro
     const auto given = static_cast<std::int32_t>(i % book.sites);
     Site out;
     if (!output_of(book, site_of(book, coords, given), tap_of(book, k), &out)) continue;
-    // CUDA's 64-bit addition is for unsigned numbers.
+    // CUDA's 64-bit atomicAdd takes unsigned integers.
     const auto place = atomicAdd(reinterpret_cast<unsigned long long*>(&next[k]), 1);
     candidates[place] = key_of(book, book.out_shape, out);
     std::int32_t* pair = pairs + place * kPairColumns;

@@ -26,8 +26,7 @@
 /// @expect lanes.nbr.store 27 * 216 = 5832, each output looks all taps up
 /// @expect lanes.mask.atomic 0
 /// @expect lanes.mask.store 216
-/// **Costs.** A bit for each cell of both grids, 4 bytes for each word of one. Kernels other than
-/// 2^3 and 3^3 are looked up tap by tap. Limits as in bit_grid.cu.
+/// **Costs.** A bit for each cell of both grids, 4 bytes for each word of one.
 /// **Try.** Add a bit for each 128 bytes of bits, and clear only those that are used.
 #include <optional>
 
@@ -67,8 +66,7 @@ __global__ void rulebook_strided_gather_mark_sites(Lattice lattice, const std::i
 }
 
 /// The first tile_blocks blocks count the tiles of the found sites' bits. The others give each word
-/// of the given sites' bits a range of places, as long as it has bits: first [words]. Blocks of
-/// kThreads.
+/// of the given sites' bits a range of indices, one per set bit: first [words]. Blocks of kThreads.
 /// @param sums [tiles + 1], out: bits of all tiles before
 /// @param count in the host's memory; null: the number is not sent
 __global__ void rulebook_strided_gather_count_and_place(
@@ -87,7 +85,7 @@ __global__ void rulebook_strided_gather_count_and_place(
 }
 
 /// The first tile_blocks blocks list the found sites' cells in order, cells [M]. The others write
-/// each given row to its place: rows [N]. Blocks of kThreads.
+/// each given row to its index: rows [N]. Blocks of kThreads.
 __global__ void rulebook_strided_gather_number_sites(Lattice lattice, std::int64_t tiles,
                                                      unsigned tile_blocks,
                                                      const std::int32_t* coords,
@@ -190,7 +188,7 @@ struct Workspace {
   std::uint32_t* sums;       ///< Indexed by tile.
   std::uint32_t* first;      ///< Indexed by word of the bits that are looked up.
   std::uint32_t* cells;      ///< Of the found sites, in order.
-  std::int32_t* rows;        ///< By place; null under `inverse`, which needs no cells, either.
+  std::int32_t* rows;        ///< By index; null under `inverse`, which needs no cells, either.
   std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
                              ///< launch.
   std::size_t bytes;         ///< Total size in bytes.

@@ -6,10 +6,8 @@
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
 /// **The idea.** In a LiDAR sweep, kernel 3, stride 2, three candidates lead to the same output. A
-/// hash set removes repeats before the sort. It has at least twice as many slots as there can be
-/// keys. A search starts at the slot given by the key's hash and ends at the key itself or at the
-/// first empty slot, where the key is stored. One `atomicCAS` does both: it writes the key if the
-/// slot is empty, and returns the previous content.
+/// hash set removes repeats before the sort. A search starts at the slot given by the key's hash
+/// and ends at the key itself or at the first empty slot, where the key is stored by `atomicCAS`.
 ///
 ///     candidates  12 7 12 9 7 12       slots   . 9 . . 12 7 . .      each once: P in, M stay
 ///     in order of arrival               list   12 9 7                 the threads that found
@@ -17,18 +15,18 @@
 ///     row of each key, in its slot              . 1 . . 2  0 . .
 ///
 /// The slots of keys depend on the order of insertion, which varies between runs; sorted keys do
-/// not. Each pair is then stored at nbr [k][out] by one thread; only masks need atomics.
+/// not.
 ///
 /// **Expect.** In a sweep of 125 thousand sites, kernel 3, stride 2 (sweep-k3s2-table): 423
 /// thousand candidates, but 137 thousand keys to sort. 16 MB of slots are filled twice. A look-up
-/// takes some 1.5 loads if half of the slots are empty.
+/// takes about 1.5 loads.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.coords.load 4 * 4 * 512 = 8192, each site once in four kernels
 /// @expect lanes.nbr.store 1470, of pairs alone
 /// @expect lanes.mask.atomic 1470, one a pair
 /// @expect launches 9
 /// **Costs.** 8 bytes a slot, for twice all possible keys: 8 outputs a site here, 27 with stride 1.
-/// Three host synchronizations. Not supported: mode subm, 2^31 candidates and more.
+/// Three host synchronizations.
 /// **Try.** Number the outputs by list index, without the sort. How do two runs differ?
 #include <bit>
 

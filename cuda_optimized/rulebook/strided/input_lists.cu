@@ -15,9 +15,9 @@
 ///     tap 1, x / 2           1     3            where x is
 ///     tap 2, (x - 1) / 2        1     3  4      where x - 1 is: every list ascends
 ///
-/// The bits of the inputs have that order. One pass numbers both inputs and outputs. An input has
-/// as many pairs as the product, over the axes, of its valid taps; so the host allocates the
-/// outputs while the lists are counted by tap and tile, and summed.
+/// One pass numbers both inputs and outputs. An input has as many pairs as the product, over the
+/// axes, of its valid taps; so the host allocates the outputs while the lists are counted by tap
+/// and tile, and summed.
 ///
 /// **Expect.** On an H200 95 us for a sweep, stride 1 (sweep-k3s1-pairs): 1.09 million outputs, 3.4
 /// million pairs, 51 MB of bits cleared and read. 54 us with stride 2 (sweep-k3s2-pairs).
@@ -25,8 +25,7 @@
 /// @expect lanes.nbr.store 0, there is no table
 /// @expect lanes.pairs.store 3 * 1470 = 4410, tap and two rows of 1470 pairs
 /// @expect lanes.coords.load 2 * 4 * 512 = 4096, each site once in two kernels
-/// **Costs.** A bit for each cell of both grids, 4 bytes for each word. One host synchronization.
-/// Only form pairs; else as bit_grid.cu.
+/// **Costs.** A bit for each cell of both grids, 4 bytes for each word. Form pairs only.
 /// **Try.** atomicOr returns which bits are new: sum those per tile. What remains of count_bits?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
@@ -127,7 +126,7 @@ __global__ void __launch_bounds__(kListThreads)
 }
 
 /// The first sum_blocks blocks replace the counts [KV][tiles] by the sums of those before in the
-/// list of the tap, and write totals [KV]. The others write each given row to its place: rows [N].
+/// list of the tap, and write totals [KV]. The others write each given row to its index: rows [N].
 /// Blocks of kSumThreads.
 /// @param given bits of the given sites, and their numbers
 __global__ void __launch_bounds__(kSumThreads)
@@ -145,7 +144,7 @@ __global__ void __launch_bounds__(kSumThreads)
 /// pairs [P][3]: each warp writes those of a tile and of a line of taps. Any one-dimensional grid
 /// of kListThreads.
 /// @param found bits of the found sites, and their numbers, which follow those of the given ones
-/// @param places [KV][tiles]: where they begin in the list of the tap
+/// @param places [KV][tiles]: their begins in the list of the tap
 __global__ void __launch_bounds__(kListThreads)
     rulebook_strided_input_lists_write_lists(GivenSites given, BitIndex found, bool inverse,
                                              std::int64_t tiles,
@@ -196,7 +195,7 @@ struct Workspace {
   std::uint32_t* sums;       ///< By numbered tile.
   std::uint32_t* first;      ///< By word of numbered tiles.
   std::uint32_t* cells;      ///< By number; null under `inverse`.
-  std::int32_t* rows;        ///< By place; null under `inverse`.
+  std::int32_t* rows;        ///< By index; null under `inverse`.
   std::int32_t* counts;      ///< By tap and tile of given sites.
   std::int32_t* totals;      ///< Indexed by tap.
   std::int64_t given_tiles;  ///< Numbered tiles of the given sites' bits.
@@ -254,7 +253,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   const LaunchConfig of_tiles{blocks_for(work.tiles, 1, kMaxBlocks), kThreads};
   const LaunchConfig of_lists{blocks_for(tasks, kListThreads / 32, kMaxBlocks), kListThreads};
   const unsigned sum_blocks = blocks_for(book.KV, 1, kMaxBlocks);
-  // No given site has a place to be written to under `inverse`.
+  // Under `inverse` given sites have no index.
   const unsigned row_blocks = inverse ? 0 : blocks_for(book.sites, kSumThreads, kMaxBlocks);
   HostMessage<Count> message;
 
@@ -273,7 +272,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
          work.totals, work.rows);
 
   const Count count =
-      message.received();  // the kernels behind rulebook_strided_input_lists_count_bits() run on
+      message.received();  // the kernels after rulebook_strided_input_lists_count_bits() are still
+                           // running
   if (count.unusable > 0) report_site_errors(book, coords);
   // The counted bits are those of the given sites, too: one for each row, as none repeats.
   const std::int64_t M = inverse ? book.sites : count.found - book.sites;

@@ -14,12 +14,9 @@
 ///                                                    atomicAdd(&counts[k], 5) = 40
 ///     indices   40 41               42 43 44
 ///
-/// One addition serves 256 sites.
-///
 /// **Expect.** The additions of symmetric.cu, one for each pair before the centre, become at most
 /// one per tap and 256 sites: in a LiDAR sweep of 125,562 sites (sweep-subm3-pairs) 6,383 instead
-/// of 0.33 million. There are two more barriers per tap and 256 sites. The hits of a block are
-/// stored contiguously.
+/// of 0.33 million. There are two more barriers per tap and 256 sites.
 /// @expect lanes.workspace.atomic 512 + 13 * 2 = 538, one a site, one for a tap and 256 sites
 /// @expect lanes.coords.load 4 * (14 + 13 + 3) * 512 = 61440, as before
 /// @expect lanes.pairs.store 3 * 3838 = 11514, as before
@@ -122,7 +119,7 @@ __global__ void rulebook_submanifold_aggregated_counters_find_pairs(
     int rank = __popc(hits & ((1u << lane) - 1));
     for (int before = 0; before < warp; ++before) rank += warp_hits[before];
     __syncthreads();  // the index is stored, and all threads have added up before the next tile's
-                      // counts
+                      // the previous kernel has stored the counts
     if (out_row != kEmpty) {
       const std::int64_t place = std::int64_t{k} * book.sites + block_place + rank;
       ins[place] = static_cast<std::int32_t>(row);

@@ -19,16 +19,15 @@
 /// pair. A bit that was already set is a duplicate.
 ///
 /// **Expect.** In a LiDAR sweep (sweep-subm3-table), 80 x 1600 x 1600 cells, 25.6 MB are cleared
-/// and then read twice to count, from L2: 5 + 2 x 7 us on an H200. Neighbouring look-ups read
-/// contiguous words. With the launches 45 us for 125,562 sites, and 110 us for 913,903
-/// (large-subm3-table).
+/// and then read twice to count, from L2: 5 + 2 x 7 us on an H200. With the launches 45 us for
+/// 125,562 sites, and 110 us for 913,903 (large-subm3-table).
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 6
 /// @expect footprint.workspace 4 * (2048 + 256 + 512) + 24 = 11288, words, ranks, rows
 /// @expect lanes.coords.load 2 * 512 - 1 + 2 * 512 + 3 * 512 = 3583, with the list of rows
 /// @expect lanes.nbr.store 27 * 512 = 13824
-/// **Costs.** 4.5 bytes for 32 cells. Only mode subm, up to 2^26 runs of 32 cells.
-/// **Try.** Count the sites before each block of 1024 cells. What does it cost a look-up?
+/// **Costs.** 4.5 bytes for 32 cells. Up to 2^26 runs of 32 cells.
+/// **Try.** Use blocks of 1024 cells. What does it cost a look-up?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/workspace_cutter.hpp"

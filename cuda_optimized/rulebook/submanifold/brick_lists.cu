@@ -13,9 +13,8 @@
 ///     tap 12, by output    (5, 0) (0, 2) (3, 7)        input, output
 ///     tap 14, its mirror   (0, 5) (2, 0) (7, 3)        the same pairs, by input
 ///
-/// For the taps up to the centre, rows are looked up in the bricks of paged_bricks.cu, which need
-/// no order, and each pair is written to both lists. The boards' bits give the number of pairs, so
-/// the host, which allocates them, receives it before any row is loaded:
+/// For the taps up to the centre, rows are looked up in the bricks of paged_bricks.cu, and each
+/// pair is written to both lists. The boards' bits give the number of pairs to the host early:
 ///
 ///     clear, copy | insert | look bits up, count; load rows    then sum    then write
 ///     the host                                  allocates, launches
@@ -26,8 +25,7 @@
 /// @expect launches 3
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.pairs.store 3 * 3838 = 11514, of 3838 pairs
-/// **Costs.** As paged_bricks.cu, and 4 bytes per row and tap up to the centre. After it, pairs of
-/// unsorted rows are in input order, the same in each run.
+/// **Costs.** As paged_bricks.cu, and 4 bytes per row and tap up to the centre.
 /// **Try.** Load the rows when they are written, not in the first kernel. When is it slower?
 #include <cooperative_groups.h>
 
@@ -67,12 +65,12 @@ struct State {
   std::uint32_t finished;  ///< How many those are.
 };
 
-/// Taps up to the centre: all that is looked up of 27. Those behind it are mirrors.
+/// Taps up to the centre: only these of 27 are looked up. Those after the centre are mirrored.
 template <bool kCube>
 using TapsToCentre = std::conditional_t<kCube, bricks::CubeOfTaps<14>, bricks::AnyTaps>;
 
-/// The work: tiles of rows, and for each the taps up to the centre, in groups. The taps behind it
-/// are mirrors.
+/// The work: tiles of rows, and for each the taps up to the centre, in groups. The taps after it
+/// are mirrored.
 struct Tasks {
   int taps;            ///< That are looked up.
   unsigned groups;     ///< Of as many taps as are looked up together.
@@ -84,7 +82,7 @@ struct Tasks {
         groups(static_cast<unsigned>(
             ceil_div(taps, cube ? TapsToCentre<true>::kTaps : TapsToCentre<false>::kTaps))),
         tiles(ceil_div<std::int64_t>(book.sites, kTileRows)) {}
-  /// Each for kTileRows threads. Fewer than 2^31, or `inputs` would fit nowhere.
+  /// Each for kTileRows threads. Fewer than 2^31, limited by the memory of `inputs`.
   HOST_DEVICE std::int64_t count() const { return tiles * groups; }
   /// Whether the list of a tap is the opposite tap's, too.
   HOST_DEVICE bool is_mirrored(int k) const { return k < taps - 1; }
@@ -168,19 +166,19 @@ __global__ void __launch_bounds__(kCountThreads, kCube ? 2 : 1)
   }
 }
 
-/// row_exclusive_sums() for the taps that were looked up: counts [taps][tiles] become the places of
+/// row_exclusive_sums() for the taps that were looked up: counts [taps][tiles] become the begins of
 /// each tile in the list of the tap, and totals [taps]. Any one-dimensional grid of kSumThreads.
 __global__ void __launch_bounds__(kSumThreads)
     rulebook_submanifold_brick_lists_sum_counts(int taps, std::int64_t tiles, std::int32_t* counts,
                                                 std::int32_t* totals) {
-  wait_for_kernel_before();  // counts
+  wait_for_kernel_before();  // the previous kernel has stored the counts
   row_exclusive_sums<kSumThreads>(taps, tiles, gridDim.x, counts, totals);
 }
 
 /// pairs [P][3]: each warp writes those of a tap and a tile, and their mirrors. Any one-dimensional
 /// grid of kWriteThreads.
 /// @param inputs of rulebook_submanifold_brick_lists_index_and_count()
-/// @param places [taps][tiles]: where they begin in the list of the tap
+/// @param places [taps][tiles]: their begins in the list of the tap
 __global__ void __launch_bounds__(kWriteThreads)
     rulebook_submanifold_brick_lists_write_lists(Tasks tasks, int KV, int N, std::int64_t P,
                                                  const std::int32_t* __restrict__ inputs,
@@ -192,9 +190,9 @@ __global__ void __launch_bounds__(kWriteThreads)
   const unsigned lane = threadIdx.x % 32;
   const std::int64_t thread = thread_of_grid<kWriteThreads>();
   const std::int64_t threads = threads_of_grid<kWriteThreads>();
-  wait_for_kernel_before();  // inputs, places and totals
+  wait_for_kernel_before();  // the previous kernel has stored inputs, places and totals
   for (std::int64_t task = thread / 32; task < tasks.tiles * tasks.taps; task += threads / 32) {
-    // Fewer than 2^31, as `inputs` has 256 numbers for each: divided in 32 bits.
+    // Fewer than 2^31, as `inputs` has 256 elements for each: 32-bit division suffices.
     const int k =
         static_cast<int>(static_cast<unsigned>(task) / static_cast<unsigned>(tasks.tiles));
     const auto tile = static_cast<unsigned>(task - k * tasks.tiles);

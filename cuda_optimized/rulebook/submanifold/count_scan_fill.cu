@@ -94,9 +94,9 @@ __global__ void rulebook_submanifold_count_scan_fill_insert_sites(RulebookProble
   }
 }
 
-/// Looks everything up, once. found [KV][N]: the pairs of tap k in a chunk stand from [k][the first
-/// row of the chunk] on, by their outputs; counts [KV][chunks]: how many. Any one-dimensional grid
-/// of kThreads.
+/// Looks up all taps of all rows. found [KV][N]: the pairs of tap k in a chunk begin at [k][first
+/// row of the chunk], in order of their outputs; counts [KV][chunks]: how many. Any one-dimensional
+/// grid of kThreads.
 template <int kAxes>
 __global__ void rulebook_submanifold_count_scan_fill_find_pairs(RulebookProblem book, Chunks chunks,
                                                                 const std::int32_t* coords,
@@ -181,8 +181,8 @@ __global__ void rulebook_submanifold_count_scan_fill_sum_counts(int KV, int chun
   }
 }
 
-/// pairs [P][3]: each warp moves up to kThreads pairs of a tap and chunk to their place. offsets
-/// [KV][chunks]: where they begin among the tap's. Any grid of kThreads, taps along y.
+/// pairs [P][3]: each warp moves up to kThreads pairs of a tap and chunk to their final index.
+/// offsets [KV][chunks]: where they begin among the tap's. Any grid of kThreads, taps along y.
 __global__ void rulebook_submanifold_count_scan_fill_fill_pairs(RulebookProblem book, Chunks chunks,
                                                                 const InOut* found,
                                                                 const std::int32_t* offsets,

@@ -7,30 +7,27 @@
 /// - The table: shared/site_hash.cuh; the taps of a site: shared/site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** With key and row in two arrays, a hit takes two loads, and duplicates need a
-/// separate pass. A slot of 64 bits holds both: one atomicCAS stores them together, and a thread
-/// that finds its own key reads the other site's row at once. Four slots are a bucket. A search
-/// starts in the home bucket of the key, and continues with the next one if the bucket is full.
+/// **The idea.** A slot of 64 bits holds key and row. One atomicCAS stores both, and a thread that
+/// finds its own key reads the row of the duplicate at once, without a separate pass. A search
+/// starts in the home bucket of four slots, and continues with the next one if it is full.
 ///
 ///     home of e, g         v
 ///     buckets   | a . . . | b c d h | f . . . | . . . . |
 ///     insert e              full      occupied, by atomicCAS: | f e . . |
 ///     find g                full      an empty slot, and no g: there is no g
 ///
-/// Buckets are 32 bytes, one sector, so four slots are read at once. The table is at most a quarter
-/// full: a warp waits for the longest of its 32 searches, and empty slots end a search.
+/// Buckets are one sector, 32 bytes. The table is at most 25 % full to keep searches short.
 ///
-/// **Expect.** Three launches instead of four. A LiDAR sweep of 125,562 sites (sweep-subm3-table)
-/// has 2^19 slots, 4 MB. A site reads 27 sectors, 109 MB in all, from L2, and nbr takes 13.6 MB of
-/// stores. At 5 TB/s these are 25 us on an H200, and with the other kernels 40 us; 913,903 sites
-/// (large-subm3-table) take 230 us.
+/// **Expect.** A LiDAR sweep of 125,562 sites (sweep-subm3-table) has 2^19 slots, 4 MB. A site
+/// reads 27 sectors, 109 MB in all, from L2, and nbr takes 13.6 MB: at 5 TB/s 25 us on an H200, and
+/// with the other kernels 40 us; 913,903 sites (large-subm3-table) take 230 us.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 1024 * 16 + 16 = 16400, two slots a site; and four numbers
 /// @expect lanes.coords.load 3 * 4 * 512 = 6144, each site once in three kernels
 /// @expect lanes.nbr.store 27 * 512 = 13824, a look-up each
 /// @expect launches 3
-/// **Costs.** Scattered loads. Only mode subm; keys and rows of up to 63 bits together.
-/// **Try.** Use the key's last bits as home. How long are searches in a plane of sites?
+/// **Costs.** Scattered loads; keys and rows of up to 63 bits together.
+/// **Try.** Use the key's last bits as home. How long are searches?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"

@@ -54,7 +54,7 @@ struct KeyTable {
   std::int32_t* rows;  ///< [2^bits]
   int bits;            ///< log2 of the number of slots
 
-  /// How many slots there are.
+  /// The number of slots.
   HOST_DEVICE std::int64_t capacity() const { return std::int64_t{1} << bits; }
 
   /// The slot where the search for a key begins: Knuth's multiplicative hash.

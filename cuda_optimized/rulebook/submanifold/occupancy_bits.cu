@@ -7,9 +7,8 @@
 /// - Cells in runs: shared/run_cells.cuh; look-ups of other kernels: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Whether a cell is a site takes one bit; its row takes 32. So 32 cells that are
-/// contiguous along x, a *run*, share a word, and the bit of a cell is tested before its row is
-/// read.
+/// **The idea.** 32 contiguous cells along x, a *run*, share a word of 32 bits. The bit of a cell
+/// is tested before its row of 4 bytes is read.
 ///
 ///     cells of a run    x = 32 .. 63        . . # # . # . .  ...
 ///     words[run]        bits 0 .. 31        0 0 1 1 0 1 0 0  ...    cleared by each call
@@ -17,11 +16,10 @@
 ///     taps of a line                            ^ ^ ^               one word, three answers
 ///
 /// The thread keeps the word of the last run: nine loads answer 27 taps, or 18 where the window
-/// spans two runs. Only words are cleared, since a row is valid where its bit is set. atomicOr
-/// returns the previous word: a bit that was set shows a duplicate.
+/// spans two runs. atomicOr returns the previous word: a bit that was set shows a duplicate.
 ///
 /// **Expect.** In a sweep (sweep-subm3-table) a memset clears 25.6 MB in 10 us on an H200.
-/// Insertion takes 5 us, and loading 1.1 million words (L2) and 0.79 million rows (DRAM) 20 us: 40
+/// Insertion takes 5 us, the loads of 1.1 million words (L2) and 0.79 million rows (DRAM) 20 us: 40
 /// us.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 4 * 144 + 4 * 512 = 2624, words of all runs, rows of sites alone
@@ -101,7 +99,7 @@ __global__ void rulebook_submanifold_occupancy_bits_find_neighbours(runs::Proble
       std::uint32_t found_taps = 0;
       BitGrid::Found held{0, ~0u};  // of no run
       for (int k = 0; k < 27; ++k) {
-        // The coordinates of a row outside of the grid may be any numbers, and overflow.
+        // The coordinates of a row outside of the grid are arbitrary and may overflow.
         runs::Cell at = cell.is_inside(grid) ? cell : runs::Cell{-1, {}};
         at.at[1] += k / 9 - 1;
         at.at[2] += k / 3 % 3 - 1;

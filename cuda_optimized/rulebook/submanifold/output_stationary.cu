@@ -17,8 +17,6 @@
 ///     nbr[1]     -1   0   1  -1      neighbouring threads store neighbouring elements
 ///     mask        0   2   3   0
 ///
-/// The keys of a line of taps are consecutive, so a thread needs no division per tap.
-///
 /// **Expect.** The 0.79 million atomic additions of a sweep (sweep-subm3-table) disappear. 3.4
 /// million cells are cleared and loaded at scattered addresses, 60 us each on an H200, and 13.6 MB
 /// of table are stored: 0.15 ms in four launches, without host synchronization.

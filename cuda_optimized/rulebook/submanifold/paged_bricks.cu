@@ -6,29 +6,27 @@
 /// - The index and its look-ups: shared/bricks.cuh; rows of coords: shared/run_cells.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Ranks need all bits before any row is known. Here a *brick* is 2 x 8 x 8 cells,
-/// two boards of 8 x 8 bits. Its first site allocates a *page* for it by compare-and-swap; each
-/// later site gets the page from the same instruction. Sites store bits and rows at once, in any
-/// order.
+/// **The idea.** Here the first site of a *brick* of 2 x 8 x 8 cells, two boards of bits, allocates
+/// a *page* for it by compare-and-swap; later sites get the page from the same instruction. Sites
+/// store bits and rows at once, in any order.
 ///
 ///     bricks    . 4 . . 1 .        page + 1 of each brick; a dot is 0: the brick has no site
 ///     page 0    boards of the fifth brick, and 2 x 64 rows, few of them written
 ///     page 3    those of the second, whose first site was that of row 3
 ///
-/// There is one page for each row of coords. Only the boards are cleared: 8.4 MB for a sweep,
-/// instead of 25.6 MB of words for runs of 32 cells. The 27 taps span three bricks on average.
+/// Only the boards are cleared: 8.4 MB for a sweep, instead of 25.6 MB of words for runs of 32
+/// cells. The 27 taps span three bricks on average.
 ///
 ///     clear, copy | allocate pages, set bits, store rows | look up       barriers: |
 ///
 /// **Expect.** 16 us on an H200 for a sweep in scanner order or sorted, 23 us in random order: two
-/// barriers, and nine independent loads of rows in flight.
+/// barriers, nine loads in flight.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.nbr.store 27 * 512 = 13824
-/// **Costs.** 528 bytes a site, most of which are never accessed, and 4 bytes for 128 cells. Not
-/// supported: modes but subm, more than 2^24 bricks or 2^25 sites.
-/// **Try.** Make a brick four boards deep. What is cleared, and how far apart are the rows?
+/// **Costs.** 528 bytes a site, few of them accessed. Up to 2^24 bricks and 2^25 sites.
+/// **Try.** Make a brick four boards deep. How much is cleared?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -82,8 +80,8 @@ __device__ void find_cube(const runs::Problem& grid, const std::int32_t* coords,
     //       page = pages[brick of the cell];  if (page != 0 and the cell's bit is set in its board)
     //         nbr[k][row] = rows[page][cell of the brick], else -1
     //
-    // The constructor loads the boards of the two to eight bricks that the window meets, each once;
-    // load_rows() loads the rows of nine taps, all in flight together.
+    // The constructor loads the boards of the two to eight bricks that the window overlaps, each
+    // once; load_rows() loads the rows of nine taps, all in flight together.
     const bricks::CubeOfTaps<27> taps(grid, cell, index, 0, static_cast<std::int32_t>(row), page);
 #pragma unroll
     for (int first = 0; first < 27; first += kAtOnce) {

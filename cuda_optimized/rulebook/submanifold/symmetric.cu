@@ -13,9 +13,8 @@
 ///         3 4 5                   mirrored:  5 6 7 8       ...
 ///         6 7 8
 ///
-/// This holds for every odd kernel, any dilation and any number of axes, as the padding of mode
-/// subm is dilation * (K / 2). It requires distinct sites. The mirrored half has no lists: a pair
-/// is written twice when the pairs are packed.
+/// This holds for every odd kernel and any dilation, if the sites are distinct. The mirrored half
+/// has no lists: a pair is written twice when the pairs are packed.
 ///
 ///     pairs   | tap 0 | tap 1 | tap 2 | tap 3 |  centre  | 5 | 6 | 7 | 8 |
 ///             from the lists, as they are      all rows   the lists of 3 2 1 0, swapped
@@ -25,8 +24,7 @@
 /// @expect lanes.workspace.atomic 512 + (3838 - 512) / 2 = 2175, one a site, one for two pairs
 /// @expect lanes.coords.load 4 * (14 + 13 + 3) * 512 = 61440, 14 cells to clear, 13 to look up
 /// @expect lanes.pairs.store 3 * 3838 = 11514, as before
-/// **Costs.** As dense_grid.cu: 4 bytes a cell, lists with room for all, an order that depends on
-/// the atomics. Not supported: other forms than pairs, grids of 2^30 cells and more.
+/// **Costs.** As dense_grid.cu: 4 bytes a cell, lists with room for all, not deterministic.
 /// **Try.** Look up the taps after the centre instead of those before it. Which lines change?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"

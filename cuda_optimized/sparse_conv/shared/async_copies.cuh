@@ -41,7 +41,7 @@ struct AsyncRows {
   }
   /// [kBlockK][kPitchB]: a stage's weights.
   static __device__ float* weights_at(int stage) { return rows_at(stage) + kRowFloats; }
-  /// [kBlockM]: numbers of the tile's rows, or -1.
+  /// [kBlockM]: indices of the tile's rows, or -1.
   static __device__ std::int32_t* rows() {
     return dynamic_shared<std::int32_t>() + kStages * kStageFloats;
   }

@@ -54,8 +54,8 @@ struct FragmentShape {
   static constexpr int kLanesOfTap = 32 / kTaps;    ///< Lanes that look up indices of the same tap.
 };
 
-/// Where a piece of row s of a tap's weights lies, in bytes. ldmatrix reads two neighbouring rows
-/// of each of four lanes together, kOfLane apart: they are permuted into different banks.
+/// The offset of a piece of row s of a tap's weights, in bytes. ldmatrix reads two neighbouring
+/// rows of each of four lanes together, kOfLane apart: the swizzle places them in different banks.
 template <class Shape>
 HOST_DEVICE constexpr int place_of(int s, int piece) {
   const int lane = s / kOfLane, at = s * Shape::kPieces + piece;
@@ -126,7 +126,7 @@ struct FragmentSums {
 
   /// Adds the products of kTogether channels.
   /// @param rows this lane's channels of its four rows
-  /// @param weights of the lane's tap @param at where in them the first piece lies
+  /// @param weights of the lane's tap @param at the offset of their first piece
   __device__ void add(const uint4 (&rows)[2 * kRows], const char* weights, int at) {
 #pragma unroll
     for (int step = 0; step < 2; ++step) {

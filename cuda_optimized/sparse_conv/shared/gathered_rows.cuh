@@ -28,8 +28,8 @@ struct GatheredRows {
   const std::int32_t* mask;                  ///< [rows][mask_words(taps)]: which are not -1
   const std::int32_t* order;                 ///< [rows]: rows with like masks are neighbours
   const T* from;                             ///< [...][summed]
-  const T* weights;                          ///< [taps][summed][channels], or, where they lie
-                                             ///< along k, [taps][channels][summed]
+  const T* weights;                          ///< [taps][summed][channels], or, where they are
+                                             ///< contiguous along k, [taps][channels][summed]
   T* to;                                     ///< [rows][channels], wholly written
   const float* bias = nullptr;               ///< [channels], or null
   Activation activation = Activation::none;  ///< Applied to complete results.

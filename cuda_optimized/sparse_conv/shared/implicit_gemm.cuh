@@ -83,7 +83,7 @@ inline HalfOfTaps half_of(const SparseConvProblem& conv, const SparseConvArrays&
           .conv = part};
 }
 
-/// The bits of a mask's word that stand for the half's taps.
+/// The bits of a mask's word for the half's taps.
 __device__ inline unsigned taps_in_word(const HalfOfTaps& half, int word) {
   const int begin = half.first_tap - 32 * word, end = half.end_tap - 32 * word;
   const unsigned from_begin = begin <= 0 ? ~0u : begin < 32 ? ~0u << begin : 0u;

@@ -266,7 +266,7 @@ class TileCopies {
   RowProduct product_;
   std::int64_t m0_, n0_;      // the tile's first row and column
   std::int64_t a_at_, b_at_;  // the first elements of the next step that this thread copies
-  int edge_step_;             // the first step that meets an edge
+  int edge_step_;             // the first step that reaches an edge
 };
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -9,10 +9,10 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
-/// What the threads of a block sort. Thread i holds the keys at places i, i + kThreads ... A key is
-/// a row's mask, as many bits as fit, followed by the row's original position. Keys at a distance
-/// of up to 16 are exchanged by shuffles within a warp, those at a distance of kThreads within a
-/// thread.
+/// The keys that the threads of a block sort. Thread i holds the keys at positions i, i + kThreads
+/// ... A key is a row's mask, as many bits as fit, followed by the row's original position. Keys at
+/// a distance of up to 16 are exchanged by shuffles within a warp, those at a distance of kThreads
+/// within a thread.
 template <int kThreads, int kKeys>
 struct SortedMasks {
   static constexpr unsigned kRows = kKeys * kThreads;  ///< That are sorted together: a power of 2.
@@ -20,7 +20,7 @@ struct SortedMasks {
   unsigned exchanged[2][kRows];  ///< Keys exchanged between warps, double-buffered.
 
   /// The key of a row.
-  /// @param mask of its first 32 taps, of `taps` in all @param place where it stands, < kRows
+  /// @param mask of its first 32 taps, of `taps` in all @param place its position, < kRows
   __device__ static unsigned key_of(unsigned mask, int taps, int place) {
     const unsigned high = mask << max(32 - taps, 0) >> 1;  // so that it is less than kNone
     return high / kRows * kRows + static_cast<unsigned>(place);
@@ -110,7 +110,7 @@ __device__ inline void sort_segments(const SegmentOrder& of, SegmentMasks& masks
 struct OrderedWorkspace {
   std::int32_t* order;  ///< [rows]
   std::byte* rest;      ///< For all else; null without a workspace.
-  std::size_t bytes;    ///< Of the order; the rest begins behind them.
+  std::size_t bytes;    ///< Bytes of the order; the rest begins after them.
 };
 
 /// @param begin the workspace, or null to compute its size

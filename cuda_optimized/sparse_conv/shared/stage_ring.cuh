@@ -77,7 +77,7 @@ class TapWalk {
   /// The taps of a stage, and the inputs of this lane's row at them, or -1.
   struct Group {
     bool exists = false;                    ///< Whether there are any.
-    int tap[Shape::kTaps] = {};             ///< Their numbers.
+    int tap[Shape::kTaps] = {};             ///< Their indices.
     std::int32_t index[Shape::kTaps] = {};  ///< Inputs, or -1.
   };
 

@@ -24,10 +24,10 @@ constexpr int kProducers = kTileRows, kProducerWarps = kProducers / 32;  ///< An
 constexpr int kBlockThreads = kConsumers + kProducers;                   ///< Per block.
 constexpr int kMaxWords = kMaxTaps / 32;                                 ///< Of a mask.
 
-/// What a stage is, and how many there are. A stage has `taps` tiles of rows, and behind them as
+/// The size of a stage and the number of stages. A stage has `taps` tiles of rows, followed by as
 /// many of weights, all with rows of `tap_bytes`.
 struct StageSizes {
-  int tap_bytes;   ///< Of the channels of a row that lie in a stage: 32, 64 or 128.
+  int tap_bytes;   ///< Bytes of a row's channels in a stage: 32, 64 or 128.
   int taps;        ///< Of a stage; above 1 only where tap_bytes are all channels.
   int channels;    ///< Size of a block's tile.
   int stages = 3;  ///< Number of stages in shared memory.
@@ -44,16 +44,16 @@ struct StageShape {
   static constexpr int kStages = kSizes.stages;              ///< Number of stages in shared memory.
   static constexpr int kBlocks = kSizes.blocks;              ///< Blocks that should be resident on
                                                              ///< an SM.
-  static constexpr int kSize = static_cast<int>(sizeof(T));  ///< Bytes of a number.
+  static constexpr int kSize = static_cast<int>(sizeof(T));  ///< Bytes of an element.
   static constexpr int kDepth = kTapBytes / kSize;           ///< Channels of a tap in a stage.
-  static constexpr int kCount = kPiece / kSize;              ///< Numbers of a piece.
+  static constexpr int kCount = kPiece / kSize;              ///< Elements of a piece.
   static constexpr int kPieces = kTapBytes / kPiece;         ///< Of a row.
   static constexpr int kBytesA = kTileRows * kTapBytes;      ///< Rows of a tap.
   static constexpr int kBytesB = N * kTapBytes;              ///< Weights of a tap.
   static constexpr int kStageBytes = kTaps * (kBytesA + kBytesB);  ///< Per stage.
   /// Dynamic shared memory of a block.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kSwizzleAtom;
-  /// What the compiler gives each thread, so that kBlocks fit.
+  /// Registers per thread at which kBlocks fit on an SM.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
   /// Registers of a producer, where consumers need more for their accumulators than producers for
   /// their indices; 0: evenly.
@@ -155,11 +155,11 @@ inline std::string producers_in_words(const SparseConvProblem& conv, std::int64_
 template <class T>
 struct Pass {
   GatheredRows<T> conv;  ///< `from` and `weights` as prepare() leaves them
-  int pitch;             ///< numbers of a row of `from`
+  int pitch;             ///< elements of a row of `from`
   int chunks;            ///< stages that a row's channels take
-  int tiles_m, tiles_n;  ///< down, and side by side
+  int tiles_m, tiles_n;  ///< tiles along rows and along channels
   int tiles;             ///< of rows and channels
-  unsigned* handed_out;  ///< tiles beyond the blocks' first ones
+  unsigned* handed_out;  ///< counter of tiles beyond the first one of each block
 };
 
 /// Layout of the workspace, in order of addresses.
@@ -198,7 +198,7 @@ std::size_t producers_workspace_bytes(int taps, std::int64_t rows, std::int64_t 
   return bytes;
 }
 
-/// What prepare() makes before the product.
+/// The parameters of prepare(), which runs before the GEMM.
 template <class T>
 struct Preparation {
   int taps,                 ///< As GatheredRows::taps.
@@ -208,7 +208,7 @@ struct Preparation {
       tiles_n;              ///< As Pass::tiles_n.
   const T *weights, *rows;  ///< as GatheredRows::weights and GatheredRows::from
   T* blocks;                ///< [tiles_n][taps][chunks]: weights [N][kDepth], permuted
-  int pitch;                ///< of a row of `copy`, in numbers; whole pieces
+  int pitch;                ///< elements of a row of `copy`; a multiple of a piece
   std::int64_t pieces;      ///< of `copy`; 0: there is none
   bool by_pieces;           ///< whether `rows` consist of pieces, as well
   T* copy;                  ///< [...][pitch]: rows as operands, zeros after the last channel
@@ -221,7 +221,7 @@ struct Preparation {
   }
 };
 
-/// What there is to prepare for a product.
+/// The preparation of a GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 Preparation<typename Shape::Number> preparation_of(const GatheredRows<typename Shape::Number>& conv,
@@ -249,7 +249,7 @@ Preparation<typename Shape::Number> preparation_of(const GatheredRows<typename S
   return preparation;
 }
 
-/// The product behind it.
+/// The parameters of the GEMM after the preparation.
 template <class Shape>
 Pass<typename Shape::Number> pass_after(const Preparation<typename Shape::Number>& preparation,
                                         const GatheredRows<typename Shape::Number>& conv) {
@@ -262,7 +262,7 @@ Pass<typename Shape::Number> pass_after(const Preparation<typename Shape::Number
                                        .tiles = tiles_m * preparation.tiles_n,
                                        .handed_out = preparation.handed_out};
   pass.conv.weights = preparation.blocks;
-  // Also where there is no row at all: a copy of nothing begins at a piece, too.
+  // Also where there is no row at all: a copy of 0 bytes needs an aligned address, too.
   if (preparation.pieces != 0 || !begins_at_piece(conv.from)) pass.conv.from = preparation.copy;
   return pass;
 }

@@ -11,11 +11,11 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
 /// How the pieces of float weights [k][c] are permuted: a warp reads rows k = 0 ... 3, and in each
-/// 8 pieces side by side. Two pieces of each of the four rows are read together: they lie in
-/// different banks.
+/// 8 contiguous pieces. Two pieces of each of the four rows are read together, from different
+/// banks.
 HOST_DEVICE constexpr int permutation_of_weights(int row) { return row % 2 * 4 + row / 2 % 2 * 2; }
 
-/// Where piece `piece` of a row of a stage's weights lies, in bytes.
+/// The offset of piece `piece` in a row of a stage's weights, in bytes.
 template <class T, int kRowBytes>
 HOST_DEVICE constexpr int place_of_weights(int row, int piece) {
   if constexpr (std::is_same_v<T, float>) {
@@ -34,14 +34,14 @@ struct WarpSums {
   /// Of this thread in its warp.
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
-  /// Where a lane's first piece lies in a warp's rows of kRowBytes: in row lane % 16, and there the
-  /// first piece for lanes 0 ... 15, the second for the others, as ldmatrix requires.
+  /// The address of a lane's first piece in a warp's rows of kRowBytes: in row lane % 16, and there
+  /// the first piece for lanes 0 ... 15, the second for the others, as ldmatrix requires.
   template <int kRowBytes>
   __device__ static int first_left() {
     const int row = lane() % 16;
     return row * kRowBytes + (lane() / 16 ^ permutation<kRowBytes / kPiece>(row)) * kPiece;
   }
-  /// Where a lane's first piece of the weights from channel n0 on lies, a multiple of 32.
+  /// The address of a lane's first piece of the weights from channel n0 on, a multiple of 32.
   template <int kRowBytes>
   __device__ static int first_right(int n0) {
     if constexpr (std::is_same_v<T, float>) {
@@ -69,8 +69,8 @@ struct WarpSums {
 #pragma unroll
         for (int j = 0; j < 4; ++j) left[i][j] = ptx::to_tf32(__uint_as_float(left[i][j]));
       }
-      // Channel 32 h + 4 g + j of the tile is column g of fragment 4 h + j: so a lane's numbers of
-      // four fragments lie side by side.
+      // Channel 32 h + 4 g + j of the tile is column g of fragment 4 h + j: so a lane's elements of
+      // four fragments are contiguous.
 #pragma unroll
       for (int h = 0; h < kColumns / 4; ++h) {
         const auto* const at =

@@ -12,12 +12,13 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 /// dx[row] = sum over the taps k with out = table[k][row] >= 0 of dy[out] x W^T, where W is the
 /// matrix of tap k, or of tap KV - 1 - k.
 struct ImplicitGemm {
-  int KV;                     ///< taps
-  int rows;                   ///< of dx
-  int Cin, Cout;              ///< channels of dx, of dy
-  bool opposite;              ///< whether row k of the table goes with the matrix of tap KV - 1 - k
-  const std::int32_t* table;  ///< [KV][rows]: rows of dy, or -1
-  const std::int32_t* mask;   ///< [rows][mask_words(KV)]: bit k is set where table[k][row] >= 0
+  int KV;                      ///< taps
+  int rows;                    ///< of dx
+  int Cin, Cout;               ///< channels of dx, of dy
+  bool opposite;               ///< whether row k of the table is used with the matrix of tap KV - 1
+                               ///< - k
+  const std::int32_t* table;   ///< [KV][rows]: rows of dy, or -1
+  const std::int32_t* mask;    ///< [rows][mask_words(KV)]: bit k is set where table[k][row] >= 0
   const std::int32_t* orders;  ///< [2][rows]: rows in the order of each half of their masks
   const float* dy;             ///< [...][Cout]
   const float* weights;        ///< [KV][Cin][Cout]

@@ -14,7 +14,7 @@ template <class T, class S>
 struct Rows {
   static constexpr int kNumbers = 16 / static_cast<int>(sizeof(T));  ///< of a piece
   static constexpr int kPieces = S::kBytes / 16;                     ///< of a row
-  static constexpr int kStep = kPieces * kNumbers;                   ///< numbers of a row
+  static constexpr int kStep = kPieces * kNumbers;                   ///< elements of a row
   /// Where piece `piece` of row `row` begins. A row of 128 bytes spans the 32 banks once; two rows
   /// of 64 bytes do, so the swizzle then changes every second row.
   HOST_DEVICE static int at(int row, int piece) {

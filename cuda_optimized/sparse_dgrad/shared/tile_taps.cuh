@@ -70,7 +70,7 @@ struct TileTaps {
   }
 };
 
-/// Those taps of word `word` that lie in first ... end - 1, as bits.
+/// Those taps of word `word` in first ... end - 1, as bits.
 HOST_DEVICE inline unsigned taps_between(int first, int end, int word) {
   const int from = first - 32 * word, to = end - 32 * word;
   if (to <= 0 || from >= 32) return 0;

@@ -26,7 +26,7 @@ struct PairStageSizes {
 };
 
 /// A tile of channels x channels, and its stages. A stage is so many pairs' rows of features, and
-/// behind them their rows of dy, each in pieces of up to 64 channels: [piece][pair][channel].
+/// followed by their rows of dy, each in pieces of up to 64 channels: [piece][pair][channel].
 template <class T, PairStageSizes kSizes>
 struct PairStages {
   using Number = T;                                         ///< Of features and dy.
@@ -46,7 +46,7 @@ struct PairStages {
   static constexpr int kAhead = 2;                           ///< Steps that it looks up ahead.
   /// Dynamic shared memory of a block.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + sparse_conv::kSwizzleAtom;
-  /// What the compiler gives each thread, so that kBlocks fit.
+  /// Registers per thread at which kBlocks fit on an SM.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
   /// Registers of a producer, where consumers need more for their sums; 0: all have as many.
   static constexpr int kProducerRegisters = kTile == 128 ? 56 : 0,
@@ -57,8 +57,8 @@ struct PairStages {
   static_assert(kBlocks * (kSharedBytes + 2048) <= 227 * 1024, "shared memory of an SM");
 };
 
-/// A stage's place in the ring, and how often the ring has been passed, modulo 2: the parity that a
-/// wait for its barrier needs.
+/// A stage's index in the ring, and its phase bit, the number of passes through the ring modulo 2:
+/// the parity that a wait for its barrier needs.
 template <class S>
 struct Place {
   int stage = 0;       ///< Its index.
@@ -83,7 +83,7 @@ struct PairSteps {
 template <class Shape, bool kAligned>
 class StagedRows {
  public:
-  using Number = typename Shape::Number;  ///< what rows consist of
+  using Number = typename Shape::Number;  ///< type of the elements
 
   /// @param c0 the tile's first channel
   __device__ StagedRows(const Number* from, int channels, int c0, const std::int32_t* pairs,
@@ -96,8 +96,8 @@ class StagedRows {
     int of[Shape::kNumbers];  ///< -1: none
   };
 
-  /// Loads the indices of the next step's rows, long before they are needed: a row
-  /// can be copied only when its index is there.
+  /// Loads the indices of the next step's rows, well before they are needed: a row can be copied
+  /// only after its index has been loaded.
   __device__ void load(Numbers& numbers) {
 #pragma unroll
     for (int j = 0; j < Shape::kNumbers; ++j) {
@@ -144,9 +144,9 @@ class StagedRows {
 
 namespace turns {
 
-inline constexpr int kWidth = 32;              ///< Pieces of dw that a block adds up at a time,
+inline constexpr int kWidth = 32;              ///< Pieces of dw that a block reduces at a time,
 inline constexpr int kGroups = 8;              ///< and threads for each of them.
-inline constexpr std::int64_t kBlocks = 1024;  ///< As many as an H200 holds at once, about.
+inline constexpr std::int64_t kBlocks = 1024;  ///< About the number that an H200 holds at once.
 
 /// Sum of two pieces.
 __device__ inline float plus(float a, float b) { return a + b; }
@@ -167,7 +167,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
   __shared__ Piece of_group[kGroups][kWidth];
   const int column = static_cast<int>(threadIdx.x), group = static_cast<int>(threadIdx.y);
   for (int k = static_cast<int>(blockIdx.y); k < parts.KV; k += static_cast<int>(gridDim.y)) {
-    int first = 0;  // which part is this tap's first one: each warp finds out by itself
+    int first = 0;  // index of this tap's first part, which each warp computes
     for (int other = column; other < k; other += kWidth) {
       first += parts_of(parts, stretch_of(parts, offsets, 0, other));
     }
@@ -176,7 +176,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
       first += __shfl_xor_sync(0xFFFFFFFF, first, distance);
     }
     const int count = parts_of(parts, stretch_of(parts, offsets, 0, k));
-    wait_for_kernel_before();  // what was read so far was there before it began
+    wait_for_kernel_before();  // everything read so far was complete before that kernel began
     std::int64_t i0 = std::int64_t{blockIdx.x} * kWidth;
     for (; i0 < pieces; i0 += std::int64_t{gridDim.x} * kWidth) {
       const std::int64_t i = i0 + column;
@@ -190,7 +190,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
         }
       }
       of_group[group][column] = sum;
-      __syncthreads();  // all groups' sums are there
+      __syncthreads();  // the sums of all groups are stored
       if (group == 0 && i < pieces) {
 #pragma unroll
         for (int other = 1; other < kGroups; ++other) {
@@ -199,7 +199,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
         }
         dw[k * pieces + i] = sum;
       }
-      __syncthreads();  // they are used up before the next ones
+      __syncthreads();  // the sums are read before the next ones overwrite them
     }
   }
 }
