@@ -68,7 +68,7 @@ struct SiteIndex {
   }
 };
 
-/// counts [N]: how many taps of each site lead somewhere. Any one-dimensional grid.
+/// counts [N]: the number of taps of each site that lead to an output. Any one-dimensional grid.
 __global__ void rulebook_neighbour_table_count_candidates(RulebookProblem book,
                                                           const std::int32_t* coords,
                                                           std::int32_t* counts) {

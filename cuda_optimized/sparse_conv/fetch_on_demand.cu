@@ -57,7 +57,7 @@ struct Shared {
   /// Floats of a tile of rows.
   static constexpr int kFloatsA = kPitchA * (kAlongK ? Tile::kBlockM : Tile::kBlockK);
   static constexpr int kStageFloats = kFloatsA + Tile::kBlockK * kPitchB;  ///< And one of weights.
-  /// Dynamic shared memory: the stages, then the rows that pairs come from and go to.
+  /// Dynamic shared memory: the stages, then the input and output rows of the pairs.
   static constexpr std::size_t kBytes = kStages<Tile> * kStageFloats * sizeof(float) +
                                         std::size_t{2} * Tile::kBlockM * sizeof(std::int32_t);
 };

@@ -107,7 +107,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     // The GEMM of a tile, which without the ring of stages would be
     //
     //     for step:  copy a_tile, b_tile;  __syncthreads();
-    //       for k, i, j:  accumulators[i][j] += a_tile[k][rows of this thread] * b_tile[k][columns]
+    //       for k, i, j:  sums[i][j] += a_tile[k][rows of this thread] * b_tile[k][columns]
     //
     using Copies = TileCopies<Tile, kAligned>;
     Copies copies(product, 0, n);

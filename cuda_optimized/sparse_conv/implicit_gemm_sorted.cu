@@ -96,7 +96,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
                 exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
           }
           __syncthreads();  // both tiles are complete before any thread reads them
-          // for k, i, j:  accumulators[i][j] += a_tile[row i of this thread][k] * b_tile[k][column
+          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column
           // j]
           tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
         }

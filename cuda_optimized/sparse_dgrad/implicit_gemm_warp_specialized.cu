@@ -171,7 +171,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   };
   Place<Shape> place;
   for (int ends = kNothing; ends != kBlock;) {
-    // The tile's number comes with its first stage. Its rows are needed at the end.
+    // The label of a tile's first stage has the tile's index. The rows are needed at the end.
     ptx::mbarrier_wait(&ring.full[place.stage], place.round);
     const Corner corner = corner_of<Shape>(pass, told_all(ring.label[place.stage].tile));
     std::int32_t rows[kRowTiles][2];

@@ -85,7 +85,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   //     for 16 pairs of the part:
   //       a_tile[p][m] = features[in of pair p][ci0 + m],  b_tile[p][n] = dy[out of pair p][co0 +
   //       n]
-  //       __syncthreads();  for p, i, j:  accumulators[i][j] += a_tile[p][row i] * b_tile[p][column
+  //       __syncthreads();  for p, i, j:  sums[i][j] += a_tile[p][row i] * b_tile[p][column
   //       j]
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<kStages - 2>();

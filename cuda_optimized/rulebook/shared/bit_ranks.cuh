@@ -229,7 +229,7 @@ __device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& sit
   return (atomicOr(&given[cell / 32], bit_of(cell)) & bit_of(cell)) == 0;
 }
 
-/// Sets bits of a word. Most are there already, as neighbouring sites lead to the same cells, and a
+/// Sets bits of a word. Most are already set, as neighbouring sites lead to the same cells, and a
 /// load is cheaper than an atomic: one from the L2, where other blocks' bits are. Bits that another
 /// thread sets between the load and the atomic are set twice, which is harmless.
 __device__ inline void set_in_word(std::uint32_t* word, std::uint32_t bits) {
@@ -278,8 +278,8 @@ __device__ inline void mark_found(const Lattice& lattice, const LatticeSite& sit
   }
 }
 
-/// Sets the bit of a given site, and those of all that its taps lead to. A site outside leads
-/// nowhere; it is counted as unusable, and so is one whose bit is there already.
+/// Sets the bit of a given site, and those of all that its taps lead to. A site outside of the grid
+/// has no found cells; it is counted as unusable, and so is one whose bit is already set.
 __device__ inline void mark_site(const Lattice& lattice, const LatticeSite& site,
                                  std::uint32_t* given, std::uint32_t* found,
                                  std::uint32_t* unusable) {

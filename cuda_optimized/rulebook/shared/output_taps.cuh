@@ -1,6 +1,6 @@
 /// @file output_taps.cuh
-/// @brief For strided/gather.cu: where an output's taps lead and which row is there, tap by tap or
-/// a line of taps at once, and the index of each given row by its bit.
+/// @brief For strided/gather.cu: the cells of an output's taps and their rows, tap by tap or a line
+/// of taps at once, and the index of each given row by its bit.
 #pragma once
 
 #include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
@@ -218,7 +218,7 @@ class TapLines {
   int planes_[kSide], lines_[kSide];  ///< Along the two axes between, by tap.
   int begin_;                         ///< Along the last axis: where the first cell is,
   std::uint32_t pattern_;             ///< which bits, from there on, are the taps',
-  std::uint32_t tap_bit_[kSide];      ///< and which of them is each tap's; 0: it leads nowhere.
+  std::uint32_t tap_bit_[kSide];      ///< and which of them is each tap's; 0: no cell.
 };
 
 /// Whether TapLines<side, ...> takes the kernel.

@@ -48,7 +48,7 @@ using bit_ranks::kTileWords;
 using bit_ranks::Progress;
 
 /// Sets the bits of all given sites, and of all that they lead to. A row outside, or whose bit is
-/// there already, is counted. Any one-dimensional grid.
+/// already set, is counted. Any one-dimensional grid.
 /// @param given, found bits, all zero
 __global__ void rulebook_strided_bit_grid_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                      std::uint32_t* given, std::uint32_t* found,

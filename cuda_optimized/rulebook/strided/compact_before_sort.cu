@@ -44,7 +44,7 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; thre
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
-/// Counts the sites that tap k leads somewhere: counts [KV], which must be zero. Any
+/// Counts the sites that have an output at tap k: counts [KV], which must be zero. Any
 /// one-dimensional grid.
 __global__ void rulebook_strided_compact_before_sort_count_candidates(RulebookProblem book,
                                                                       const std::int32_t* coords,

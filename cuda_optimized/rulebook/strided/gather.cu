@@ -54,7 +54,7 @@ using bit_ranks::Progress;
 constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
 
 /// Sets the bits of all given sites, and of all that they lead to. A row outside, or whose bit is
-/// there already, is counted. Any one-dimensional grid.
+/// already set, is counted. Any one-dimensional grid.
 /// @param given, found bits, all zero
 __global__ void rulebook_strided_gather_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                    std::uint32_t* given, std::uint32_t* found,

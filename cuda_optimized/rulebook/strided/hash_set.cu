@@ -83,8 +83,8 @@ struct SiteSet {
   }
 };
 
-/// Inserts all given sites, and counts those that are there already: of the rows of one site, all
-/// but the smallest. Any one-dimensional grid.
+/// Inserts all given sites, and counts duplicates: of the rows of one site, all but the smallest.
+/// Any one-dimensional grid.
 __global__ void rulebook_strided_hash_set_find_duplicates(RulebookProblem book,
                                                           const std::int32_t* coords, SiteSet given,
                                                           SiteErrors* errors) {

@@ -54,7 +54,7 @@ constexpr int kListThreads = 256;  ///< Of rulebook_strided_input_lists_count_li
 constexpr int kSumThreads = 1024;  ///< Of rulebook_strided_input_lists_sum_and_place().
 
 /// Sets the bits of all given sites, and of all that they lead to, and adds up the pairs. A row
-/// outside, or whose bit is there already, is counted. Any one-dimensional grid.
+/// outside, or whose bit is already set, is counted. Any one-dimensional grid.
 /// @param given, found bits, all zero
 __global__ void rulebook_strided_input_lists_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                         std::uint32_t* given, std::uint32_t* found,
@@ -82,7 +82,7 @@ __global__ void rulebook_strided_input_lists_count_bits(std::int64_t tiles,
 /// Numbers the bits of both grids: first [words], and the cells by number, each in its own grid. A
 /// block of kThreads, any one-dimensional grid.
 /// @param bits [tiles]: those of the given sites' grid come first
-/// @param cells null: not asked for
+/// @param cells null: not requested
 __global__ void rulebook_strided_input_lists_number_sites(
     std::int64_t tiles, std::int64_t given_tiles, const std::uint32_t* bits,
     const std::uint32_t* sums, std::uint32_t* first, std::uint32_t* cells) {

@@ -41,7 +41,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
-/// The table, at most half full: each search comes to an empty slot.
+/// The table, at most half full, so that each search reaches an empty slot.
 struct KeyTable {
   using Key = unsigned long long;  ///< The type of CUDA's 64-bit atomics.
   /// A key's highest bit is never set.

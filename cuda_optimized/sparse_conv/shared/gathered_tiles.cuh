@@ -168,7 +168,8 @@ __device__ void ask_for_rows(const GatheredRows<typename Shape::Number>& conv,
 /// Stores the accumulators of the tile's rows.
 /// @param sums accumulators of this warp, in the layout of WarpSums or WarpgroupSums
 /// @param n0 the tile's first channel
-/// @param first_row of the sums, in the tile @param first_channel of the sums, in the tile
+/// @param first_row of the accumulators, in the tile @param first_channel of the accumulators, in
+/// the tile
 template <class Shape, class Sums>
 __device__ void store_rows(const GatheredRows<typename Shape::Number>& conv,
                            const TapList<Shape>& list, const Sums& sums, int n0, int first_row,

@@ -31,7 +31,7 @@ template <class Piece>
 __device__ inline Piece zeros() {
   return Piece{};
 }
-/// A piece of complete sums, as it is stored.
+/// A piece of complete results with the activation applied.
 __device__ inline float4 activated(Activation activation, float4 sums) {
   return {convladder::activated(activation, sums.x), convladder::activated(activation, sums.y),
           convladder::activated(activation, sums.z), convladder::activated(activation, sums.w)};

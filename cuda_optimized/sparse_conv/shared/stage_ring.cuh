@@ -244,7 +244,7 @@ __device__ void store_pieces(const GatheredRows<typename Shape::Number>& conv, c
 }
 
 /// Stores a tile of accumulators.
-/// @param sums of this warp, kRowTiles of them @param rows of this lane, or -1
+/// @param sums accumulators of this warp, kRowTiles of them @param rows of this lane, or -1
 /// @param first the tile's first channel
 /// @param pieces whether rows of the result consist of them
 template <class Shape, class Sums>

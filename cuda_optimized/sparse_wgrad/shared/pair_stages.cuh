@@ -48,7 +48,8 @@ struct PairStages {
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + sparse_conv::kSwizzleAtom;
   /// Registers per thread at which kBlocks fit on an SM.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
-  /// Registers of a producer, where consumers need more for their sums; 0: all have as many.
+  /// Registers of a producer, where consumers need more for their accumulators; 0: evenly
+  /// distributed.
   static constexpr int kProducerRegisters = kTile == 128 ? 56 : 0,
                        kConsumerRegisters =
                            kTile == 128 ? 2 * kEvenly - 56 : 0;  ///< Of a consumer.
