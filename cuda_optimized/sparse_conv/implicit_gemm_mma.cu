@@ -187,7 +187,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   //       index[m] = nbr[tap][row m]                                              ask_for_indices()
   //       a[m] = index[m] >= 0 ? features[index[m]][chunk] : 0                    ask_for_rows()
   //       b[k] = weights[tap][chunk + k][n0 ...];   __syncthreads()               ask_for_weights()
-  //       for 32 bytes along k:  fragments of a and b, mma.sync into the accumulators sums.add()
+  //       for 32 bytes along k:  fragments of a and b, mma.sync, accumulate         sums.add()
   //
   // Positions in the two rings are counted, which is cheaper than a remainder.
   int read = 0, write = kAhead, known = kAhead, asked = 0;

@@ -25,8 +25,8 @@
 /// @expect loads_per_output.features 1, rounded once
 /// @expect launches 3
 /// **Costs.** All 128 rows of a tile are multiplied if any of them needs the tap. Stages are 128
-/// bytes deep: with 32 fp16 channels, half of each is zeros. Workspace. Not supported: precision
-/// fp32, GPUs other than sm_90a, over 1024 taps.
+/// bytes deep: with 32 fp16 channels, half of each is zeros. Needs workspace. Not supported:
+/// precision fp32, GPUs other than sm_90a, over 1024 taps.
 /// **Try.** Leave out fence.proxy.async. Does a test notice, on the emulator or on a GPU?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/needs.hpp"
