@@ -1,32 +1,31 @@
 /// @file bluestein.cu
-/// @brief fft, chirp z-transform (Bluestein): lines and planes of any length by transforms of a
-/// power of two.
+/// @brief fft: Bluestein (chirp z-transform); any length as a convolution by power-of-two passes.
 ///
 /// - Before: cpu_reference/fft/bluestein.cpp
 ///
-/// **The idea.** That of cpu_reference/fft/bluestein.cpp: with the chirp c[j] = exp(-pi i j^2 / L),
-/// a transform of any length L is a convolution with conj(c), which is a product of spectra of
-/// M >= 2 L - 1 points, M a power of two. Everything else is a kernel that is there already: the
-/// passes are those of passes.cu, a thread a butterfly.
+/// **The idea.** With the chirp c[j] = exp(-pi i j^2 / L), a transform of any length L is a
+/// convolution with conj(c) (see cpu_reference/fft/bluestein.cpp). The convolution is a product of
+/// spectra of M >= 2 L - 1 points, M a power of two. Its passes are those of passes.cu, one thread
+/// per butterfly.
 ///
 ///     x --modulate--> [N][M] --log2 M passes--> times spectrum --log2 M passes--> demodulate--> y
-///          times c     zeros behind L points    of conj(c)      (inverse)          times c / M
+///          times c     zeros after L points     of conj(c)      (inverse)          times c / M
 ///
-/// A plane does that for its rows, and then for its columns: the same kernels with other strides.
+/// A plane is transformed along its rows and then its columns: the same kernels with other strides.
 ///
-/// **Expect.** Memory traffic: 2 log2 M + 3 kernels read and write lines of M points, M between 2 L
-/// and 4 L; so 4 to 8 times the bytes of passes.cu, where that takes the length. It replaces L^2
-/// products: from a few hundred points on, it is faster than the definition.
+/// **Expect.** Memory traffic: 2 log2 M + 3 kernels read and write lines of M points, with M
+/// between 2 L and 4 L: 4 to 8 times the bytes of passes.cu, where that supports the length. It
+/// replaces L^2 products: from a few hundred points on, it is faster than the definition.
 /// @expect on --n 4 --length 61
 /// @expect launches 2 + 7 + 1 + 7 + 1 + 7 + 1 = 26, of 128 points; two fill tables
 /// @expect loads_per_output.x 2 / 2 = 1, each part of a point once
 /// @expect barriers_per_block 0
-/// **Costs.** Two arrays of N M points in the workspace, a third for planes, and tables of 4 M.
-/// Numbers pass through two transforms and three products in float, so that errors are about twice
-/// those of one transform (docs/oracle.md). Declines the ring mersenne, and lines of more than 2^29
+/// **Costs.** Two arrays of N M points in the workspace, a third for planes, and tables of 4 M
+/// points. Two transforms and three products in float make errors about twice those of one
+/// transform (docs/oracle.md). Not supported: the ring mersenne, and lines of more than 2^29
 /// points.
 /// **Try.** Let the first pass multiply by c as it reads x, and the last one as it writes y. How
-/// many kernels, and how many bytes, are left?
+/// many kernels and bytes remain?
 #include <utility>
 
 #include "core/cuda/grid_stride.hpp"
@@ -39,20 +38,21 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kThreads = 256;
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough to fill the device: 132 SMs hold 8 blocks of 256 threads each. Threads stride over more
+/// work.
 constexpr std::int64_t kMaxBlocks = 4096;
-constexpr int kLongestLine = 1 << 29;  ///< Whose padded length is an int.
+constexpr int kLongestLine = 1 << 29;  ///< Its padded length fits in an int.
 
 using Point = Complex<float>;
 
-/// Lines that are transformed by themselves: all rows, or all columns.
+/// Lines that are transformed independently: all rows, or all columns.
 struct Step {
   int length, padded;      ///< Points of a line, and of what it is padded to: L and M.
   int outputs;             ///< Frequencies of a line that are wanted.
   std::int64_t lines;      ///< How many lines.
-  std::int64_t neighbour;  ///< From one point of a line to the next, for lines side by side.
+  std::int64_t neighbour;  ///< Stride from one point of a line to the next, for adjacent lines.
 
-  /// Where point i of a line lies, of lines of so many points.
+  /// The address of point i of a line, for lines of this length.
   __device__ std::int64_t place(std::int64_t line, std::int64_t i, int points) const {
     return line / neighbour * neighbour * points + line % neighbour + i * neighbour;
   }
@@ -65,7 +65,7 @@ __global__ void fft_bluestein_chirp(int length, int padded, Point* chirp, Point*
     const std::int64_t j = i < length ? i : padded - i;  // a distance from point 0
     Point of_filter = {0, 0};
     if (j < length) {
-      // j^2 modulo 2 L, or the angle would lose its digits.
+      // j^2 is reduced modulo 2 L to keep the precision of the angle.
       const std::int64_t turn = 2 * std::int64_t{length};
       const Point root = root_of_unity<float>(j * j % turn, turn);
       if (i < length) chirp[i] = root;
@@ -96,7 +96,7 @@ __global__ void fft_bluestein_padded_pass(std::int64_t butterflies, int padded, 
                                           const Point* twiddles, const Point* from, Point* to) {
   const std::int64_t half = padded / 2;
   for (const std::int64_t i : grid_stride(butterflies)) {
-    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
+    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // the butterfly, and its line
     const std::int64_t k = j & (before - 1);
     const Point even = from[first + j];
     const Point odd = from[first + j + half] * twiddles[before + k];
@@ -147,16 +147,16 @@ Step columns_of(const FftProblem& fft) {
           fft.frequencies()};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   Point *lines, *other;         ///< [lines][M], of the larger step, twice.
-  Point* plane;                 ///< Behind the rows, before the columns; null for lines.
+  Point* plane;                 ///< The result of the rows, input of the columns; null for lines.
   Point *chirp, *twiddles;      ///< [L] and [M].
   Point *spectrum, *of_passes;  ///< [M], of the filter; and as much for its passes.
-  std::size_t bytes;            ///< Of all.
+  std::size_t bytes;            ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -1,31 +1,32 @@
 /// @file four_step.cu
-/// @brief fft, long lines as matrices: transform the columns, turn each point, transform the rows.
+/// @brief fft: four-step FFT; long lines as matrices: columns, twiddle factors, rows,
+/// transposition.
 ///
 /// - Before: radix8.cu
 /// - After: rows_and_columns.cu
 ///
-/// **The idea.** A line that does not fit into shared memory is a matrix of L1 rows and L2 columns,
-/// point j = j1 L2 + j2. Write k = k1 + L1 k2; of the factor w^(j k) three are left, and each is a
-/// step that needs a column or a row alone (Gentleman and Sande, 1966; Bailey, 1990):
+/// **The idea.** A line that exceeds shared memory is a matrix of L1 rows and L2 columns, point j =
+/// j1 L2 + j2. With k = k1 + L1 k2, the factor w^(j k) splits into three, and each is a step on
+/// single columns or rows (Gentleman and Sande, 1966; Bailey, 1990):
 ///
 ///     x [j1][j2]   1. lines j1 -> k1, of L1 points, L2 apart     (columns)
-///                  2. turn by w^(j2 k1)
+///                  2. multiply by w^(j2 k1)
 ///     M [k1][j2]   3. lines j2 -> k2, of L2 points, in order     (rows)
 ///     y [k2][k1]   4. stored transposed
 ///
-/// A block takes eight columns, or rows, side by side. So whatever is strided for one line is 64
-/// bytes in a row for eight: both kernels are the same, with other strides.
+/// A block takes eight adjacent columns or rows, so strided accesses are 64 contiguous bytes each.
+/// Both kernels are the same, with different strides.
 ///
-/// **Expect.** Lines of up to 2^20 points go through memory twice, not log2 L times: half the speed
-/// of short ones, at any length. A turn is the product of two entries of short tables; a table of L
-/// would be as long as the line.
+/// **Expect.** Lines of up to 2^20 points are read and written twice, not log2 L times: half the
+/// speed of short ones, at any length. Each twiddle factor of step 2 is the product of entries of
+/// two short tables; one table of L factors would be as long as the line.
 /// @expect on --n 1 --length 4096
 /// @expect launches 2 + 3 = 5, and three that fill tables
 /// @expect sectors_per_request.x.load 256 / 32 = 8, whole sectors: four columns in each
 /// @expect loads_per_output.shared 2 / 2 = 1, an exchange in either kernel, of 64 points a line
 /// @expect barriers_per_block 1, likewise
-/// **Costs.** An array of N L points in the workspace, and four tables. Declines lines of fewer
-/// than 64 and of more than 2^20 points, and lengths that are no power of two.
+/// **Costs.** An array of N L points in the workspace, and four tables. Lines of 64 to 2^20 points,
+/// powers of two.
 /// **Try.** L1 = 8 and L2 = L / 8, for lines of at most 8192 points: what does step 1 need?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
@@ -35,7 +36,7 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kLines = 8;  ///< Of a block: columns or rows side by side.
+constexpr int kLines = 8;  ///< Adjacent columns or rows per block.
 constexpr int kMaxThreads = 1024;
 constexpr int kLongest = kRadix * kMaxThreads / kLines;  ///< Points of a column or row.
 
@@ -46,7 +47,7 @@ struct Step {
   int to_point, to_line;      ///< Where they are written.
 };
 
-/// w^(j2 k1) = w^(high S) w^low, where high S + low = j2 k1; none: nothing is turned.
+/// w^(j2 k1) = w^(high S) w^low, where high S + low = j2 k1; null: no twiddle factors.
 template <class T>
 struct Turns {
   const Complex<T>*low, *high;  ///< [S] and [L / S]
@@ -57,8 +58,8 @@ struct Turns {
   }
 };
 
-/// Where point i of the block's line c lies in shared memory: bit 0 of i is flipped by bit 3, so
-/// that neighbours along t, which write 8 points apart, meet different banks.
+/// Where point i of the block's line c is stored in shared memory: bit 0 of i is XORed with bit 3,
+/// so that neighbours along t, which write 8 points apart, access different banks.
 __device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; }
 
 /// twiddles [step.length]: see fft_twiddles().
@@ -84,11 +85,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     const int k = t & (before - 1);
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) points[place_of(kRadix * (t - k) + k + r * before, c)] = v[r];
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(t + r * eighth, c)];
     before *= kRadix;
-    if (before < eighth) __syncthreads();  // separates these reads from the next pass's writes
+    if (before < eighth) __syncthreads();  // these reads before the writes of the next pass
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {
@@ -116,16 +117,16 @@ __global__ void fft_four_step_twiddles(int L, int low_bits, Complex<T>* low, Com
 /// Points of a column, L1: at least as many as those of a row, L2 = L / L1.
 int column_length(const FftProblem& fft) { return 1 << (fft.passes() + 1) / 2; }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
-  float* middle;              ///< Behind the columns, before the rows: as large as y.
+  float* middle;              ///< The result of the columns, input of the rows: as large as y.
   Complex<T>*columns, *rows;  ///< Twiddle factors.
   Complex<T>*low, *high;      ///< See Turns.
-  std::size_t bytes;          ///< Of all.
+  std::size_t bytes;          ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   const int L1 = column_length(fft);
@@ -143,7 +144,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 Declined supports(const FftProblem& fft) {

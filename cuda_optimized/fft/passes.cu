@@ -1,28 +1,30 @@
 /// @file passes.cu
-/// @brief fft, a kernel a pass: a thread a butterfly, the line goes through memory log2 L times.
+/// @brief fft: one kernel per pass, one thread per butterfly: log2 L round trips through global
+/// memory.
 ///
 /// - Before: cpu_reference/fft/stockham.cpp
 /// - After: shared_memory.cu
 ///
-/// **The idea.** The butterflies of a pass are independent, those of two passes are not. So a pass
-/// becomes a kernel, and the end of a kernel is the wait for all of its threads, in all blocks. The
-/// passes are Stockham's: always read L/2 apart, write `before` apart, in order in the end.
+/// **The idea.** The butterflies of a pass are independent; those of two passes are not. Each pass
+/// is therefore a kernel, and the end of a kernel is the barrier between all threads of all blocks.
+/// The passes are Stockham's: they read L/2 apart and write `before` apart, and the result is in
+/// order.
 ///
 ///     x --pass 1--> workspace --pass 2--> y --pass 3--> workspace ... --last pass--> y
 ///
 ///     a warp's 32 butterflies read      two runs of 32 points
 ///     and write, while before < 32:     every other run of `before` points, twice
 ///
-/// **Expect.** L/2 log2 L butterflies in place of L^2 products; what is left is memory. A pass
-/// reads and writes all points once, so 12 passes take 12 times what a copy takes, at L = 4096. The
-/// stores of the first passes fill their sectors in two goes, which the L2 cache puts together.
+/// **Expect.** L/2 log2 L butterflies replace L^2 products, so memory is the limit. A pass reads
+/// and writes all points once: with L = 4096, 12 passes take 12 times as long as a copy. The stores
+/// of the first passes fill each sector in two parts, which the L2 cache combines.
 /// @expect loads_per_output.x 1 / 2 = 0.5, both parts of a point at once, in the first pass alone
 /// @expect loads_per_output.y 2 / 2 = 1, the third pass and the fifth read what was written there
 /// @expect launches 6 + 1 = 7, and one that fills the table
-/// **Costs.** A second array of N L points in the workspace, and a table of twiddle factors.
-/// Declines lengths that are no power of two, and lines of one point.
-/// **Try.** Do two passes in a kernel: four points a thread, two times two butterflies. How many
-/// registers does it take, and how many bytes does it save?
+/// **Costs.** A second array of N L points in the workspace, and a table of twiddle factors. Not
+/// supported: lengths that are not a power of two, and lines of one point.
+/// **Try.** Execute two passes in a kernel: four points a thread, two times two butterflies. How
+/// many registers does it need, and how many bytes does it save?
 #include <utility>
 
 #include "core/cuda/grid_stride.hpp"
@@ -34,7 +36,8 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kThreads = 256;
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough to fill the device: 132 SMs hold 8 blocks of 256 threads each. Threads stride over more
+/// work.
 constexpr std::int64_t kMaxBlocks = 4096;
 
 /// One pass over N lines: lines of `before` points become lines of twice as many.
@@ -44,7 +47,7 @@ __global__ void fft_passes(FftProblem fft, int before, const Complex<T>* twiddle
                            Points<const float> from, Points<float> to) {
   const std::int64_t half = fft.L / 2;
   for (const std::int64_t i : grid_stride(fft.points() / 2)) {
-    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // butterfly, and its line
+    const std::int64_t j = i & (half - 1), first = 2 * (i - j);  // the butterfly, and its line
     const std::int64_t k = j & (before - 1);
     const Complex<T> even = from.template get<T>(first + j);
     const Complex<T> odd = from.template get<T>(first + j + half) * twiddles[before + k];
@@ -53,15 +56,15 @@ __global__ void fft_passes(FftProblem fft, int before, const Complex<T>* twiddle
   }
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   float* other;          ///< As large as y.
   Complex<T>* twiddles;  ///< [L]
-  std::size_t bytes;     ///< Of all.
+  std::size_t bytes;     ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace<T> work{};
@@ -73,7 +76,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 Declined supports(const FftProblem& fft) {

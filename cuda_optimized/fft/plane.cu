@@ -1,35 +1,33 @@
 /// @file plane.cu
-/// @brief fft, a small plane is a line in shared memory, whose passes begin anew for the rows.
+/// @brief fft: small 2-D FFT; a plane is one line in shared memory, first its columns, then its
+/// rows.
 ///
 /// - Before: radix8.cu
 /// - The same maths: cpu_reference/fft/rows_and_columns.cpp
 ///
-/// **The idea.** Take a plane of H rows for a line of H L points. Stockham's first passes read the
-/// highest bits of a point's number and write the lowest: the highest are the row, so what they do
-/// is to transform columns, all of them side by side. After log H of them the row's frequency is in
-/// the lowest bits, and the column in the highest. There a line would go on, with `before` = H. If
-/// `before` is 1 again instead, passes begin anew, and transform rows:
+/// **The idea.** A plane of H rows is stored as a line of H L points. Stockham's first passes read
+/// the highest bits of a point's index and write the lowest. The highest bits are the row, so these
+/// passes transform all columns side by side. After log H of them the row frequency is in the
+/// lowest bits and the column in the highest. With `before` reset to 1, further passes transform
+/// rows:
 ///
 ///     number of a point    h1 h0 w1 w0        H = L = 4, two bits each, a bit a pass
 ///     before 1, before 2   w1 w0 u1 u0        columns: u is made of h
-///     before 1, before 2   u1 u0 v1 v0        rows: v is made of w, and u is where it belongs
+///     before 1, before 2   u1 u0 v1 v0        rows: v is made of w, and u is in place
 ///
-/// So a transform in two dimensions is one of a line of H L points, with fewer twiddle factors, and
-/// nothing is transposed. The last pass leaves eight neighbours of a row beside those of another
-/// one: a last exchange puts them in order, so that a warp stores 256 bytes in a row.
+/// A 2-D transform is one of a line of H L points, with fewer twiddle factors and without a
+/// transposition. A last exchange reorders eight neighbours per row, so that a warp stores 256
+/// contiguous bytes.
 ///
-/// **Expect.** The plane goes through memory once. The passes are those of a line of as many
-/// points, and one exchange more: 64 x 64 takes a little longer than a line of 4096, on an H200
-/// some 175 us for 2^25 points, where a copy takes 128.
+/// **Expect.** The plane is read and written once. There is one exchange more than for a line of as
+/// many points: for 64 x 64 planes about 175 us for 2^25 points on an H200; a copy takes 128 us.
 /// @expect on --n 4 --length 64,64
 /// @expect loads_per_output.x 1 / 2 = 0.5, and nothing else of memory but factors
 /// @expect loads_per_output.shared 4 / 2 = 2, an exchange behind each of four passes of radix 8
 /// @expect wavefronts_per_request.shared.store 256 / 128 = 2, no bank is asked twice
 /// @expect sectors_per_request.y.store 256 / 32 = 8, whole sectors
-/// **Costs.** A point of shared memory for each of x. Declines planes of fewer than 8 and of more
-/// than 4096 points, real ones, lines, and lengths that are no power of two.
-/// **Try.** The first pass of an axis turns nothing, and multiplies by 1 all the same. What is
-/// gained without those products?
+/// **Costs.** Shared memory for all of x. Complex planes of 8 to 4096 points, powers of two.
+/// **Try.** The first pass of an axis multiplies by 1. What is gained without those products?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/shared/butterflies.cuh"
@@ -38,8 +36,8 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with small planes.
-constexpr int kMaxThreads = 512;  ///< Of one with the largest plane.
+constexpr int kThreads = 256;     ///< Threads of a block with small planes.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the largest plane.
 constexpr int kLargestPlane = kRadix * kMaxThreads;
 
 /// Points of a plane.
@@ -57,13 +55,13 @@ int passes_along(int length) {
   return count;
 }
 
-/// Where point i of the block's planes lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by each of those. More bits than a line needs: here a pass of radix 2 or 4 is not
-/// the last one.
+/// Where point i of the block's planes is stored in shared memory: bits 0 to 2 are XORed with bits
+/// 4 to 6, and bit 3 with each of those. This takes more bits than a line needs, since here a pass
+/// of radix 2 or 4 is not always the last one.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ ((i >> 1 ^ i >> 2 ^ i >> 3) & 8); }
 
-/// A pass of radix R over thread t's eight points v, whose results go to where they belong behind
-/// it. @param plane where it begins in shared memory
+/// A pass of radix R over thread t's eight points v, whose results are stored at their positions
+/// after it. @param plane where it begins in shared memory
 template <int R, class T>
 __device__ void pass_to_shared(Complex<T> (&v)[kRadix], int t, int eighth, int before,
                                const Complex<T>* twiddles, int plane, Complex<T>* points) {
@@ -97,7 +95,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   int length = fft.H, before = 1;
   const Complex<T>* twiddles = of_columns;
   for (int pass = 1;; ++pass) {
-    if (before == length) {  // the columns are done: the rows begin
+    if (before == length) {  // the columns are done: `before` restarts for the rows
       length = fft.L;
       before = 1;
       twiddles = of_rows;
@@ -110,11 +108,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     } else {
       pass_to_shared<2>(v, t, eighth, before, twiddles, plane, points);
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(plane + t + r * eighth)];
     if (pass == passes) break;
-    __syncthreads();  // separates these reads from the next pass's writes
+    __syncthreads();  // these reads before the writes of the next pass
     before *= radix;
   }
   if (exists) {
@@ -132,14 +130,14 @@ Declined supports(const FftProblem& fft) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   Complex<T>*of_columns, *of_rows;  ///< Twiddle factors.
-  std::size_t bytes;                ///< Of all.
+  std::size_t bytes;                ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace<T> work{};
@@ -151,7 +149,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 void run(const FftProblem& fft, const FftArrays& arrays, const Context& context) {

@@ -1,36 +1,33 @@
 /// @file radix16.cu
-/// @brief fft, sixteen points a thread: 4096 are 16 * 16 * 16, with two exchanges in place of
-/// three.
+/// @brief fft: register radix 16; 4096 = 16 x 16 x 16 points take two exchanges instead of three.
 ///
 /// - Before: radix8.cu
 ///
-/// **The idea.** Twice as many points a thread: a pass of radix 16 is four passes of radix 2, so
-/// that lines of 1024 and more are exchanged twice in place of three times. The last pass has radix
-/// 16, 8, 4 or 2.
+/// **The idea.** With sixteen points a thread, a pass of radix 16 is four passes of radix 2. Lines
+/// of 1024 and more points take two exchanges instead of three. The last pass has radix 16, 8, 4 or
+/// 2.
 ///
 ///     L = 4096    radix 16  ->  exchange  ->  radix 16  ->  exchange  ->  radix 16
 ///     L =   64    radix 16  ->  exchange  ->  radix 4: four butterflies a thread
 ///
-/// As two exchanges are all, the loop is unrolled, and `before` is 1 and then 16 for the compiler:
-/// where a thread writes its points, and where its twiddle factors stand, are constants behind one
-/// address each. For that, places are no longer flipped but moved, by one behind each 16 points:
-/// a half of a warp still meets 16 different pairs of banks, see place_of().
+/// The loop over two exchanges is unrolled, so `before` is a compile-time constant, 1 and then 16,
+/// and all offsets of points and twiddle factors are constants from one address each. For that,
+/// place_of() pads one point after every 16 instead of XORing: a half-warp still accesses 16
+/// different pairs of banks.
 ///
-/// **Expect.** Of 4096 points, two thirds of the requests to shared memory, and three barriers for
-/// five. 64 registers a thread are 1024 threads an SM, as before, and each asks for 16 points
-/// before it waits: twice the bytes on their way. Memory is the limit for every length: nine tenths
-/// of what a copy reaches. Only of 64 points it may be less, as four threads ask for 32 bytes in a
-/// row.
+/// **Expect.** For 4096 points, two thirds of the shared-memory requests, and three barriers
+/// instead of five. With 64 registers a thread, an SM holds 1024 threads as before, each with 16
+/// loads in flight: twice the bytes. Memory is the limit for every length, at 90 % of the rate of a
+/// copy. 64 points may be slower, as four threads load 32 contiguous bytes.
 /// @expect on --n 2 --length 4096
 /// @expect loads_per_output.shared 2 / 2 = 1, two exchanges of points with two parts each
 /// @expect barriers_per_block 2 + 1 = 3, one in each exchange, and one between them
 /// @expect wavefronts_per_request.shared.store 256 / 128 = 2, by place_of() no bank is asked twice
 /// @expect wavefronts_per_request.shared.load 256 / 128 = 2, likewise
 /// **Costs.** A block of 4096 points has 34 KB of shared memory, and all registers of a thread are
-/// in use. Of lines of 16 and 32 points, a request takes sectors of 32 bytes in parts. Declines
-/// lines of fewer than 16 and of more than 4096 points, and lengths that are no power of two.
-/// **Try.** Thirty-two points a thread: 1024 is 32 * 32, with one exchange. How many registers is
-/// that, how many threads are left in an SM, and how many bytes are on their way?
+/// in use. Lines of 16 and 32 points load partial sectors. 16 to 4096 points, powers of two.
+/// **Try.** Thirty-two points a thread: 1024 = 32 * 32, with one exchange. How many registers is
+/// that, how many threads fit on an SM, and how many bytes are in flight?
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/fft/shared/butterflies.cuh"
@@ -40,18 +37,18 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kPoints = 16;         ///< Of a thread.
-constexpr int kThreads = 128;       ///< Of a block with short lines.
-constexpr int kMaxThreads = 256;    ///< Of one with the longest line.
-constexpr int kResidentBlocks = 4;  ///< Of kMaxThreads in an SM: 64 registers a thread.
+constexpr int kThreads = 128;       ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 256;    ///< Threads of a block with the longest line.
+constexpr int kResidentBlocks = 4;  ///< Blocks of kMaxThreads per SM: 64 registers per thread.
 constexpr int kLongestLine = kPoints * kMaxThreads;
 
 /// Lines that a block takes.
 int lines_of_block(const FftProblem& fft) { return std::max(1, kThreads * kPoints / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: behind each 16, one place stays empty.
-/// Where the last four bits of a sum carry nothing, its place is the sum of the places: so offsets
-/// from a thread's first point are the same for all threads, and steps of 16 points or more are
-/// equal steps of places, too.
+/// Where point i of the block's lines is stored in shared memory: one point of padding follows
+/// every 16. Where the addition of the last four bits has no carry, place_of(a + b) = place_of(a) +
+/// place_of(b): offsets from a thread's first point are the same for all threads, and equal steps
+/// of 16 points or more are equal steps of addresses.
 HOST_DEVICE constexpr int place_of(int i) { return i + (i >> 4); }
 
 /// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes as many lines as it
@@ -73,20 +70,20 @@ __global__ void __launch_bounds__(kMaxThreads, kResidentBlocks)
     for (int r = 0; r < kPoints; ++r) v[r] = x.template get<T>(first + r * apart);
   }
   butterfly<kPoints, 1>(v);
-#pragma unroll  // so that `before` is a constant, 1 and 16, and all that is a multiple of it
+#pragma unroll  // so that `before`, 1 and 16, and its multiples are compile-time constants
   for (int before = 1; before < kMaxThreads; before *= kPoints) {
     if (before >= apart) break;
     const int k = t & (before - 1), together = kPoints * before;
-    if (before > 1) __syncthreads();  // separates the reads of the pass before from these writes
+    if (before > 1) __syncthreads();  // the reads of the previous pass before these writes
 #pragma unroll
     for (int r = 0; r < kPoints; ++r) {
       points[place_of(line + kPoints * (t - k) + k) + r * place_of(before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kPoints; ++r) {
-      // Equal steps, unless they are of less than 16. (One expression for both is right, too, but
-      // then the compiler keeps sixteen addresses from the first exchange to the second.)
+      // Equal steps, unless they are less than 16. (One expression for both would be correct, but
+      // the compiler would then keep sixteen addresses live between the two exchanges.)
       const int further = before == 1 ? place_of(r * apart) : r * place_of(apart);
       v[r] = points[place_of(line + t) + further];
     }

@@ -1,32 +1,30 @@
 /// @file radix8.cu
-/// @brief fft, eight points a thread in registers: three passes of butterflies between two
-/// exchanges.
+/// @brief fft: register radix 8; a thread holds eight points and computes three radix-2 passes at
+/// once.
 ///
 /// - Before: shared_memory.cu
 /// - After: radix16.cu, real_pairs.cu, plane.cu, four_step.cu
 ///
-/// **The idea.** A thread that holds eight points does three passes with them before it needs
-/// others: one pass of radix 8. Only then do threads exchange points through shared memory, in
-/// place, as the old ones are in registers. The last pass has radix 8, 4 or 2, whatever is left.
+/// **The idea.** A thread that holds eight points computes three passes before it needs other
+/// points: one pass of radix 8. Threads then exchange points in place through shared memory, since
+/// the old ones are in registers. The last pass has radix 8, 4 or 2.
 ///
 ///     L = 512    t + 0, 64, 128 ... 448  ->  radix 8  ->  exchange  ->  radix 8  -> ...
 ///     thread t reads points L/8 apart and writes `before` apart, as Stockham's passes do
 ///
-/// Writes `before` apart would clash: with `before` 1, lanes write 8 points apart, which is one
-/// bank of eight. So a point's place is its number with some lower bits flipped by higher ones, see
-/// place_of(): a half of a warp, which is what one access of 8 bytes each takes at a time, then
-/// meets 16 different pairs of banks, whatever the pass.
+/// Writes `before` apart would have bank conflicts: with `before` 1, lanes write 8 points apart.
+/// place_of() therefore XORs lower bits of a point's index with higher ones: a half-warp, which one
+/// wavefront of 8-byte accesses serves, then accesses 16 different pairs of banks in every pass.
 ///
-/// **Expect.** Loads and stores of shared memory fall by three, and none of them waits for another.
-/// Twiddle factors are 7 for 8 points in 3 passes, in place of 12; the rest of the turning is in
-/// the butterfly, by quarters and eighths. Three quarters of what a copy reaches, and more.
+/// **Expect.** Loads and stores of shared memory fall to a third, without dependences between them.
+/// There are 7 twiddle factors for 8 points in 3 passes, instead of 12; other rotations, by
+/// quarters and eighths, are part of the butterfly. Predicted: at least 75 % of the rate of a copy.
 /// @expect loads_per_output.shared 1 / 2 = 0.5, one exchange between two passes of radix 8
 /// @expect wavefronts_per_request.shared.store 256 / 128 = 2, by place_of() no bank is asked twice
 /// @expect wavefronts_per_request.shared.load 256 / 128 = 2, likewise
 /// @expect barriers_per_block 1, between the two sides of the exchange
-/// **Costs.** Some 50 registers a thread. Declines lines of fewer than 8 and of more than 4096
-/// points, and lengths that are no power of two.
-/// **Try.** Leave place_of() out. Which pass clashes, and how many ways?
+/// **Costs.** About 50 registers a thread. Lines of 8 to 4096 points, powers of two.
+/// **Try.** Leave place_of() out. Which pass has bank conflicts, and how many-way are they?
 #include "core/implementation.hpp"
 #include "core/text.hpp"
 #include "cuda_optimized/fft/shared/butterflies.cuh"
@@ -35,15 +33,16 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with short lines.
-constexpr int kMaxThreads = 512;  ///< Of one with the longest line.
+constexpr int kThreads = 256;     ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the longest line.
 constexpr int kLongestLine = kRadix * kMaxThreads;
 
 /// Lines that a block takes.
 int lines_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by bit 6.
+/// Where point i of the block's lines is stored in shared memory: bits 0 to 2 are XORed with bits 4
+/// to 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every
+/// pass.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
 /// x [N][L][2], y [N][L][2], twiddles [L]: see fft_twiddles(). A block takes as many lines as it
@@ -70,11 +69,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     for (int r = 0; r < kRadix; ++r) {
       points[place_of(line + kRadix * (t - k) + k + r * before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(line + t + r * eighth)];
     before *= kRadix;
-    if (before < eighth) __syncthreads();  // separates these reads from the next pass's writes
+    if (before < eighth) __syncthreads();  // these reads before the writes of the next pass
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {

@@ -1,34 +1,31 @@
 /// @file real_pairs.cu
-/// @brief fft, two real lines are transformed as one complex line, and taken apart in registers.
+/// @brief fft: real FFT; two real lines as one complex line, separated by half an exchange.
 ///
 /// - Before: radix8.cu
 /// - After: real_pairs_inverse.cu
 /// - The same maths: cpu_reference/fft/real_pairs.cpp
 ///
-/// **The idea.** Two real lines a and b are one complex line a + i b: real parts are read from one,
-/// imaginary parts from the other. Behind the last pass a frequency k and its partner L - k tell
-/// A[k] and B[k]. A thread has the frequencies t + r L/8, and of these it finishes the lower four;
-/// their partners are the upper four of thread L/8 - t. So only upper halves go through shared
-/// memory once more, and are read back to front:
+/// **The idea.** Two real lines a and b form one complex line a + i b. After the last pass, a
+/// frequency k and its partner L - k determine A[k] and B[k]. A thread has the frequencies t + r
+/// L/8 and finishes the lower four; their partners are the upper four of thread L/8 - t. Only upper
+/// halves pass through shared memory again, and are read in reverse order:
 ///
 ///     thread t     Z[t]  Z[t + L/8]  Z[t + 2 L/8]  Z[t + 3 L/8]  |  upper four: written
 ///     partners     read from thread L/8 - t, last to first       |
 ///
-/// Number 0 is its own partner, and so is number L/2, which is the first thread's: one frequency
-/// more than the others have.
+/// Frequencies 0 and L/2 are their own partners. The first thread has both, one more than others.
 ///
 /// **Expect.** Half the bytes of as many complex points: x has half of them, and y half of the
-/// frequencies. 2^25 points in lines of 1024 are 268 MB, 64 us of copying on an H200; with what
-/// registers loses to a copy, 75 us. An exchange and a half where registers has one.
+/// frequencies. 2^25 points in lines of 1024 are 268 MB, 64 us for a copy on an H200; at the rate
+/// of radix8, 75 us. One exchange and a half instead of one.
 /// @expect on --n 64 --length 64 --input real
 /// @expect loads_per_output.x 64 / 66 = 0.9697, each point once, and 33 frequencies of two parts
 /// @expect wavefronts_per_request.shared.load 2, also back to front: 16 points in a row, 32 banks
 /// @expect barriers_per_block 2 + 1 = 3, one for the last exchange, and one before it
-/// **Costs.** Rows of y are L/2 + 1 points long, so that none but the first begins at a sector.
-/// Both lines share their rounding errors, NaN and infinity. Declines complex lines, planes, lines
-/// of fewer than 8 and of more than 4096 points, and lengths that are no power of two.
-/// **Try.** One real line of 2 L points as a complex one of L: x[2 j] + i x[2 j + 1]. What does
-/// taking apart need then?
+/// **Costs.** Rows of y have L/2 + 1 points, so only the first begins at a sector. Both lines share
+/// rounding errors, NaN and infinity. Real lines of 8 to 4096 points, powers of two.
+/// **Try.** Treat one real line of 2 L points as a complex one of L: x[2 j] + i x[2 j + 1]. What
+/// does the separation need?
 #include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -38,15 +35,16 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with short lines.
-constexpr int kMaxThreads = 512;  ///< Of one with the longest line.
+constexpr int kThreads = 256;     ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the longest line.
 constexpr int kLongestLine = kRadix * kMaxThreads;
 
 /// Pairs of lines that a block takes.
 int pairs_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by bit 6.
+/// Where point i of the block's lines is stored in shared memory: bits 0 to 2 are XORed with bits 4
+/// to 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every
+/// pass.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
 /// x [N][L], y [N][L/2 + 1][2], twiddles [L]: see fft_twiddles(). A block takes `pairs` pairs of
@@ -77,11 +75,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     for (int r = 0; r < kRadix; ++r) {
       points[place_of(line + kRadix * (t - k) + k + r * before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(line + t + r * eighth)];
     before *= kRadix;
-    __syncthreads();  // separates these reads from the next writes
+    __syncthreads();  // these reads before the next writes
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {
@@ -91,12 +89,12 @@ __global__ void __launch_bounds__(kMaxThreads)
     }
   }
 
-  // v[r] is Z[t + r L/8]. Neighbours lie in order here, so no two meet in a bank.
+  // v[r] is Z[t + r L/8]. Neighbours are contiguous here, so there are no bank conflicts.
   constexpr int kLower = kRadix / 2;
   Complex<T>* const upper = points + line / 2;  // Z[L/2], Z[L/2 + 1] ...
 #pragma unroll
   for (int r = kLower; r < kRadix; ++r) upper[t + (r - kLower) * eighth] = v[r];
-  __syncthreads();  // separates these writes from the reads below
+  __syncthreads();  // these writes before the reads below
   const auto take_apart = [&](int k, Complex<T> z, Complex<T> mirrored) {
     y.set(a * fft.frequencies() + k, halved(z + mirrored));
     if (has_second) y.set(b * fft.frequencies() + k, halved(quarter_turn(z - mirrored)));

@@ -1,32 +1,30 @@
 /// @file real_pairs_inverse.cu
-/// @brief fft, the half spectra of two real lines are put together in registers, and transformed
-/// back as one complex line.
+/// @brief fft: inverse real FFT; half an exchange combines two half spectra into one complex line.
 ///
 /// - Before: real_pairs.cu
 /// - The same maths: cpu_reference/fft/real_pairs_inverse.cpp
 ///
-/// **The idea.** The way back of real_pairs.cu. Frequency k of both lines tells two points of the
-/// complex line, Z[k] = A[k] + i B[k] and Z[L - k] = conj A[k] + i conj B[k]. A thread reads the
-/// lower four of its frequencies t + r L/8, which all threads together read once; what they tell of
-/// the upper half goes through shared memory, last to first:
+/// **The idea.** The inverse of real_pairs.cu. Frequency k of both lines determines two points of
+/// the complex line, Z[k] = A[k] + i B[k] and Z[L - k] = conj A[k] + i conj B[k]. A thread reads
+/// the lower four of its frequencies t + r L/8; the block reads each frequency once. The points of
+/// the upper half pass through shared memory, last to first:
 ///
 ///     thread t     A, B[t]  [t + L/8]  [t + 2 L/8]  [t + 3 L/8]  ->  Z[t] ...: kept
 ///     partners     Z[L - t] ...: written, and read by their threads  |  upper four
 ///
-/// From there on it is a complex line, of which real parts are a and imaginary parts b.
+/// The rest is a complex transform: its real parts are a, its imaginary parts are b.
 ///
-/// **Expect.** As many bytes as real_pairs moves, the other way round: 2^25 points in lines of 1024
-/// are 268 MB, 64 us of copying on an H200. An exchange and a half, as there.
+/// **Expect.** The same bytes as real_pairs, with reads and writes exchanged: 2^25 points in lines
+/// of 1024 are 268 MB, 64 us for a copy on an H200. One exchange and a half.
 /// @expect on --n 64 --length 64 --input real --direction inverse
 /// @expect loads_per_output.x 33 / 64 = 0.5156, each frequency once, both of its parts together
 /// @expect barriers_per_block 2 + 2 = 4, two for the partners, and two for the one exchange
 /// @expect launches 2, and one of them fills the table of twiddle factors
-/// **Costs.** Rows of x are L/2 + 1 points long, so that none but the first begins at a sector.
-/// Both lines share their rounding errors, NaN and infinity. Declines forward transforms, complex
-/// lines, planes, lines of fewer than 8 and of more than 4096 points, and lengths that are no power
+/// **Costs.** Rows of x have L/2 + 1 points, so only the first begins at a sector. Both lines share
+/// rounding errors, NaN and infinity. Inverse transforms of real lines of 8 to 4096 points, powers
 /// of two.
-/// **Try.** Read the partners' frequencies again in place of the exchange through shared memory.
-/// How many sectors does a warp's load touch, and which cache do they come from?
+/// **Try.** Read the partners' frequencies again instead of exchanging points. How many sectors
+/// does a warp's load touch, and which cache serves them?
 #include "core/fft_to_real.hpp"
 #include "core/implementation.hpp"
 #include "core/text.hpp"
@@ -36,15 +34,16 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kThreads = 256;     ///< Of a block with short lines.
-constexpr int kMaxThreads = 512;  ///< Of one with the longest line.
+constexpr int kThreads = 256;     ///< Threads of a block with short lines.
+constexpr int kMaxThreads = 512;  ///< Threads of a block with the longest line.
 constexpr int kLongestLine = kRadix * kMaxThreads;
 
 /// Pairs of lines that a block takes.
 int pairs_of_block(const FftProblem& fft) { return std::max(1, kThreads * kRadix / fft.L); }
 
-/// Where point i of the block's lines lies in shared memory: bits 0 to 2 are flipped by bits 4 to
-/// 6, and bit 3 by bit 6.
+/// Where point i of the block's lines is stored in shared memory: bits 0 to 2 are XORed with bits 4
+/// to 6, and bit 3 with bit 6, so that a half-warp accesses 16 different pairs of banks in every
+/// pass.
 __device__ int place_of(int i) { return i ^ (i >> 4 & 7) ^ (i >> 3 & 8); }
 
 /// x [N][L/2 + 1][2], y [N][L], twiddles [L]: see fft_twiddles(). A block takes `pairs` pairs of
@@ -62,7 +61,8 @@ __global__ void __launch_bounds__(kMaxThreads)
   constexpr int kLower = kRadix / 2;
   Complex<T> v[kRadix] = {};
   Complex<T>* const upper = points + line / 2;  // Z[L/2], Z[L/2 + 1] ...
-  // -quarter_turn(z) is i z. For an inverse transform, the parts change places before and after.
+  // -quarter_turn(z) is i z. For an inverse transform, real and imaginary parts are exchanged
+  // before and after.
   const auto put_together = [](Complex<T> of_a, Complex<T> of_b) {
     return exchanged_if(true, of_a - quarter_turn(of_b));
   };
@@ -72,23 +72,23 @@ __global__ void __launch_bounds__(kMaxThreads)
       const int k = t + r * eighth;
       Complex<T> of_a = x.template get<T>(a * fft.frequencies() + k), of_b = {};
       if (has_second) of_b = x.template get<T>(b * fft.frequencies() + k);
-      if (k == 0) of_a.im = of_b.im = T{};  // number 0 is its own partner
+      if (k == 0) of_a.im = of_b.im = T{};  // frequency 0 is its own partner
       v[r] = put_together(of_a, of_b);
       if (k != 0) upper[fft.L / 2 - k] = put_together(conjugate(of_a), conjugate(of_b));
     }
-    if (t == 0) {  // and so is number L/2
+    if (t == 0) {  // and so is frequency L/2
       Complex<T> of_a = x.template get<T>(a * fft.frequencies() + fft.L / 2), of_b = {};
       if (has_second) of_b = x.template get<T>(b * fft.frequencies() + fft.L / 2);
       of_a.im = of_b.im = T{};
       upper[0] = put_together(of_a, of_b);
     }
   }
-  __syncthreads();  // separates these writes from the reads below
+  __syncthreads();  // these writes before the reads below
   if (exists) {
 #pragma unroll
     for (int r = kLower; r < kRadix; ++r) v[r] = upper[t + (r - kLower) * eighth];
   }
-  __syncthreads();  // separates these reads from the next writes
+  __syncthreads();  // these reads before the next writes
 
   butterfly<kRadix, 1>(v);
   for (int before = 1; before < eighth;) {
@@ -97,11 +97,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     for (int r = 0; r < kRadix; ++r) {
       points[place_of(line + kRadix * (t - k) + k + r * before)] = v[r];
     }
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(line + t + r * eighth)];
     before *= kRadix;
-    __syncthreads();  // separates these reads from the next writes
+    __syncthreads();  // these reads before the next writes
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {

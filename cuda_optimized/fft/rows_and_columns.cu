@@ -1,33 +1,32 @@
 /// @file rows_and_columns.cu
-/// @brief fft, large planes: rows and then columns, eight lines side by side in a block.
+/// @brief fft: large 2-D FFT; rows and then columns, eight adjacent lines per block.
 ///
 /// - Before: four_step.cu
 /// - The same maths: cpu_reference/fft/rows_and_columns.cpp
 ///
-/// **The idea.** A matrix of rows and columns was what four_step made of a long line. Here it is
-/// given, and two of its steps are left: no point is turned between them, and nothing is stored
-/// transposed. Columns are where a plane is slow: the points of one lie a row apart. Eight of them
-/// side by side are 64 bytes in a row, whole sectors, and a warp reads four points of each:
+/// **The idea.** A plane is already the matrix that four_step makes of a long line. Two of its
+/// steps remain: there is no multiplication by twiddle factors between them, and no transposition.
+/// The points of a column are a row apart, so columns are the slow axis. Eight adjacent columns are
+/// 64 contiguous bytes, whole sectors, and a warp reads four points of each:
 ///
 ///     w      0 1 2 3 4 5 6 7 | 8 ...
 ///     h = t  * * * * * * * *           a warp's lanes: 8 columns,
 ///     t + 1  * * * * * * * *           4 rows, 4 x 64 bytes
 ///
-/// The second step works in y itself: a block writes no other points than those that it has read.
+/// The second step works in place in y: a block writes only points that it has read.
 ///
-/// **Expect.** Planes go through memory twice: 2^25 points take 256 us at the speed of a copy on an
-/// H200, at any size, and some 290 us here, as in four_step. A plane that the L2 holds, alone,
+/// **Expect.** Planes are read and written twice: 2^25 points take 256 us at the rate of a copy on
+/// an H200, at any size; predicted are 290 us, as in four_step. A single plane that fits in L2
 /// takes less.
 /// @expect on --n 1 --length 64,64
 /// @expect launches 2 + 2 = 4, and two that fill tables
 /// @expect sectors_per_request.x.load 256 / 32 = 8, whole sectors: four points of eight rows
 /// @expect loads_per_output.shared 2 / 2 = 1, an exchange in either kernel, of 64 points a line
 /// @expect barriers_per_block 1, likewise
-/// **Costs.** Two tables; rows of 8 or 16 points are read a part of a sector at a time. Declines
-/// planes with fewer than 8 or more than 1024 rows or columns, real ones, lines, and lengths that
-/// are no power of two.
-/// **Try.** Transform eight rows that lie one behind the other as registers does, a row at a time.
-/// Is the first kernel faster?
+/// **Costs.** Two tables; rows of 8 or 16 points use parts of sectors. Complex planes of 8 to 1024
+/// rows and columns, powers of two.
+/// **Try.** Transform eight consecutive rows as radix8 does, one at a time. Is the first kernel
+/// faster?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
 #include "cuda_optimized/fft/shared/butterflies.cuh"
@@ -36,7 +35,7 @@
 namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
-constexpr int kLines = 8;  ///< Of a block: columns or rows side by side.
+constexpr int kLines = 8;  ///< Adjacent columns or rows per block.
 constexpr int kMaxThreads = 1024;
 constexpr int kLongest = kRadix * kMaxThreads / kLines;  ///< Points of a column or row.
 
@@ -46,8 +45,8 @@ struct Step {
   int point, line;  ///< From one point, or line, to the next.
 };
 
-/// Where point i of the block's line c lies in shared memory: bit 0 of i is flipped by bit 3, so
-/// that neighbours along t, which write 8 points apart, meet different banks.
+/// Where point i of the block's line c is stored in shared memory: bit 0 of i is XORed with bit 3,
+/// so that neighbours along t, which write 8 points apart, access different banks.
 __device__ int place_of(int i, int c) { return (i ^ (i >> 3 & 1)) * kLines + c; }
 
 /// twiddles [step.length]: see fft_twiddles(). `from` may be `to`.
@@ -72,11 +71,11 @@ __global__ void __launch_bounds__(kMaxThreads)
     const int k = t & (before - 1);
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) points[place_of(kRadix * (t - k) + k + r * before, c)] = v[r];
-    __syncthreads();  // separates these writes from the reads below
+    __syncthreads();  // these writes before the reads below
 #pragma unroll
     for (int r = 0; r < kRadix; ++r) v[r] = points[place_of(t + r * eighth, c)];
     before *= kRadix;
-    if (before < eighth) __syncthreads();  // separates these reads from the next pass's writes
+    if (before < eighth) __syncthreads();  // these reads before the writes of the next pass
     if (before <= eighth) {
       turn_and_transform<8>(v, t, eighth, before, twiddles);
     } else if (before == 2 * eighth) {
@@ -89,14 +88,14 @@ __global__ void __launch_bounds__(kMaxThreads)
   for (int r = 0; r < kRadix; ++r) to.set(first + (t + r * eighth) * step.point, v[r]);
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   Complex<T>*columns, *rows;  ///< Twiddle factors.
-  std::size_t bytes;          ///< Of all.
+  std::size_t bytes;          ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
   Workspace<T> work{};
@@ -108,7 +107,7 @@ Workspace<T> workspace_at(const FftProblem& fft, std::byte* begin) {
 }
 
 std::size_t workspace_bytes(const FftProblem& fft) {
-  return workspace_at<float>(fft, nullptr).bytes;  // as large in both rings
+  return workspace_at<float>(fft, nullptr).bytes;  // the same size in both rings
 }
 
 Declined supports(const FftProblem& fft) {

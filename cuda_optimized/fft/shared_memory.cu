@@ -1,28 +1,30 @@
 /// @file shared_memory.cu
-/// @brief fft, all passes in one kernel: a block keeps its lines in shared memory.
+/// @brief fft: shared memory; one kernel computes all passes, and each block keeps its lines on
+/// chip.
 ///
 /// - Before: passes.cu
 /// - After: radix8.cu, warp.cu
 ///
-/// **The idea.** A butterfly needs points of its own line alone. So a block takes whole lines, and
-/// what separated the passes was a kernel's end and is a barrier: the points go through memory
-/// once. Two copies of the lines in shared memory change roles from pass to pass.
+/// **The idea.** A butterfly needs points of its own line only. Each block therefore takes whole
+/// lines, and a block barrier replaces the end of a kernel between passes: the points are read from
+/// and written to global memory once. Two copies of the lines in shared memory exchange roles after
+/// each pass.
 ///
 ///     x --load--> A --pass 1--> B --pass 2--> A --pass 3--> B ... --store--> y
 ///                 |  barrier    |  barrier    |
 ///
-/// Of short lines a block takes several, so that it has 1024 points to work on.
+/// A block takes several short lines, so that it has 1024 points.
 ///
-/// **Expect.** Bytes of memory fall from log2 L copies to one. Now shared memory is the limit: each
-/// pass loads and stores every point there, and its early stores clash. Where `before` is 1, a
-/// warp's lanes write two points apart: half of the banks serve all of them.
+/// **Expect.** Global traffic falls from log2 L copies to one. Now shared memory is the limit: each
+/// pass loads and stores every point there, and the stores of early passes have bank conflicts.
+/// Where `before` is 1, the lanes of a warp write two points apart and access half of the banks.
 /// @expect launches 2, and one of them fills the table
 /// @expect loads_per_output.x 1 / 2 = 0.5, and nothing else of memory but factors
 /// @expect barriers_per_block 6 + 1 = 7, one a pass, and one behind the loads
-/// **Costs.** 16 bytes of shared memory a point. Declines lines of more than 4096 points, whose two
-/// copies do not fit into 64 KB, and lengths that are no power of two.
-/// **Try.** Do with one copy: read both points, barrier, write both results, barrier. Twice as many
-/// lines fit into an SM, and each pass waits twice. What is better?
+/// **Costs.** 16 bytes of shared memory a point. Not supported: lines of more than 4096 points,
+/// whose two copies exceed 64 KB, and lengths that are not a power of two.
+/// **Try.** Use one copy: read both points, barrier, write both results, barrier. Twice as many
+/// lines fit on an SM, with twice as many barriers. Which version is faster?
 #include <utility>
 
 #include "core/implementation.hpp"
@@ -32,7 +34,7 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kBlockPoints = 1024;  ///< Of a block with short lines, at least.
+constexpr int kBlockPoints = 1024;  ///< Least number of points of a block with short lines.
 constexpr int kLongestLine = 4096;  ///< Twice in kMaxSharedBytes.
 
 /// Lines that a block takes.
@@ -52,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
   const int half = fft.L / 2, thread = static_cast<int>(threadIdx.x);
 
   for (int i = thread; i < count; i += kThreads) from[i] = x.template get<T>(first + i);
-  __syncthreads();  // separates these writes from the first pass's reads
+  __syncthreads();  // these writes before the reads of the first pass
   for (int before = 1; before < fft.L; before *= 2) {
     for (int i = thread; i < count / 2; i += kThreads) {
       const int j = i & (half - 1), line = 2 * (i - j);  // butterfly, and where its line begins

@@ -1,27 +1,27 @@
 /// @file warp.cu
-/// @brief fft, short lines in a warp: lanes exchange points by shuffles, without shared memory.
+/// @brief fft: warp FFT; short lines stay in a warp, whose lanes exchange points by shuffles.
 ///
 /// - Before: shared_memory.cu
 ///
-/// **The idea.** A line of up to 32 points is a point a lane, one of 64 is two. A butterfly is then
-/// an exchange with the lane whose number differs in one bit, first the highest, in the end the
-/// lowest: Gentleman's and Sande's passes (1966), which turn after they subtract. They leave
-/// frequencies in order of reversed bits; one more shuffle puts that right.
+/// **The idea.** Each lane has one point of a line of up to 32 points, or two of 64. A butterfly
+/// exchanges points with the lane whose number differs in one bit, from the highest to the lowest:
+/// the passes of Gentleman and Sande (1966), which multiply after the subtraction. The frequencies
+/// are then in bit-reversed order; one more shuffle reorders them.
 ///
 ///     lane  0 1 2 3 4 5 6 7      half = 4: lanes 0-3 become a + b, lanes 4-7 (a - b) w^k
 ///           `-------' exchange   half = 2, half = 1: the same within each half
 ///
 /// (Vasilache et al., "Fast convolutional nets with fbfft", 2014.)
 ///
-/// **Expect.** No shared memory and no barrier: 10 shuffles of 4 bytes in 5 passes, and 2 to sort.
-/// Every lane computes every pass; only half of them turn, but all multiply. A warp reads its lines
-/// in one go, and writes them in order. All twiddle factors of a lane stay in registers from line
-/// to line.
+/// **Expect.** No shared memory and no barrier: 10 shuffles of 4 bytes in 5 passes, and 2 to
+/// reorder. Every lane computes every pass; only half of the lanes need the multiplication, but all
+/// execute it. The loads and stores of a warp are contiguous. The twiddle factors of a lane stay in
+/// registers.
 /// @expect loads_per_output.shared 0, there is none
 /// @expect barriers_per_block 0, a warp's lanes wait for one another in a shuffle
 /// @expect sectors_per_request.x.load 256 / 32 = 8, 32 points in a row
-/// **Costs.** One lane's work in a pass is a quarter of a butterfly, at the price of a whole one.
-/// Declines lines of more than 64 points, and lengths that are no power of two.
+/// **Costs.** Each lane executes the instructions of a whole butterfly for a quarter of its result.
+/// Not supported: lines of more than 64 points, and lengths that are not a power of two.
 /// **Try.** Four points a lane, for 128: which passes come first, and what do they cost?
 #include <bit>
 
@@ -36,16 +36,17 @@ constexpr int kWarp = 32;
 constexpr int kThreads = 256;
 constexpr int kLongestLine = 2 * kWarp;
 constexpr int kPasses = 5;  ///< log2(kWarp): those by shuffles, at most.
-/// Enough to fill any GPU of today: 132 SMs hold 8 blocks of 256 threads each. More work strides.
+/// Enough to fill the device: 132 SMs hold 8 blocks of 256 threads each. Threads stride over more
+/// work.
 constexpr std::int64_t kMaxBlocks = 132 * 8;
 
-/// What `lane` has.
+/// The value of `lane`.
 __device__ float of_lane(float value, int lane) { return __shfl_sync(~0u, value, lane); }
-/// What `lane` has.
+/// The value of `lane`.
 __device__ Mersenne of_lane(Mersenne number, int lane) {
   return {__shfl_sync(~0u, number.value, lane)};
 }
-/// What `lane` has.
+/// The value of `lane`.
 template <class T>
 __device__ Complex<T> of_lane(Complex<T> z, int lane) {
   return {of_lane(z.re, lane), of_lane(z.im, lane)};
@@ -58,10 +59,10 @@ template <class T, int kPoints>
 __global__ void __launch_bounds__(kThreads)
     fft_warp(FftProblem fft, const Complex<T>* twiddles, Points<const float> x, Points<float> y) {
   const int lane = static_cast<int>(threadIdx.x % kWarp);
-  const int longest = fft.L / kPoints;  // points of a line that lie in different lanes
+  const int longest = fft.L / kPoints;  // points of a line in different lanes
   const int l = lane & (longest - 1);   // the lane's own, from 0 to longest - 1
   const Complex<T> one = {number_from<T>(1), number_from<T>(0)};
-  // Pass by pass: lanes whose bit is not set do not turn.
+  // Twiddle factor of each pass; 1 for lanes whose bit is not set.
   Complex<T> turns[kPasses];
 #pragma unroll
   for (int pass = 0; pass < kPasses; ++pass) {
@@ -69,13 +70,13 @@ __global__ void __launch_bounds__(kThreads)
     turns[pass] = half < longest && (l & half) != 0 ? twiddles[half + (l & (half - 1))] : one;
   }
   const Complex<T> first_turn = kPoints == 2 ? twiddles[kWarp + lane] : one;
-  // The lane that has, in the end, this lane's frequency.
+  // The lane that has this lane's frequency after the last pass (bit reversal).
   int source = lane - l;
   for (int bit = 1; bit < longest; bit *= 2) source += (l & bit) != 0 ? longest / (2 * bit) : 0;
 
   constexpr int kTile = kWarp * kPoints;
   std::int64_t first = thread_of_grid() / kWarp * kTile;
-  // All lanes of a warp go on together: its first point decides.
+  // The trip count is uniform in a warp: its first point decides.
   for (; first < fft.points(); first += threads_of_grid() * kPoints) {
     Complex<T> v[kPoints];
 #pragma unroll

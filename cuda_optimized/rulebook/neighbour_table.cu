@@ -1,12 +1,13 @@
 /// @file neighbour_table.cu
-/// @brief rulebook, every mode: each output asks its taps, and the table's order orders the pairs.
+/// @brief rulebook, every mode: neighbour table by binary search; its row order gives ordered
+/// pairs.
 ///
 /// - Before: strided/compact_before_sort.cu
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** An output has at most one input at a tap. So the rulebook is a table, nbr [KV][M],
-/// and each output row can fill its own column: no other thread writes there, and no atomic
-/// decides. The bits of its taps, mask [M], are collected in a register.
+/// **The idea.** An output has at most one input at a tap. The rulebook is therefore a table, nbr
+/// [KV][M], and one thread per output row fills its column, without atomics. The bits of its taps,
+/// mask [M], are collected in a register.
 ///
 ///     nbr       out 0  1  2  3                     pairs (k, in, out)
 ///     tap 0       .  0  .  2       read row by     (0, 0, 1) (0, 2, 3)
@@ -14,23 +15,19 @@
 ///     tap 2       1  .  3  .       its holes       (2, 1, 0) (2, 3, 2)
 ///     mask      110 011 110 011  (tap 2 first)
 ///
-/// Read along its rows, the table *is* the list of pairs in their order, by tap and then by output.
-/// Sites are found by binary search in their sorted keys, so the size of the grid does not matter,
-/// and equal neighbours in the list are duplicates. The same input always gives the same bits.
+/// Read row by row, the table *is* the list of pairs in order of tap and output. Sites are found by
+/// binary search in their sorted keys, so the size of the grid does not matter, and equal
+/// neighbours in the list are duplicates.
 ///
-/// **Expect.** KV * M searches of log2(sites) dependent loads, the first of them in the cache: 17
-/// loads in a sweep (sweep-subm3-table) where a grid takes one. Stores of nbr are coalesced, as
-/// neighbouring threads have neighbouring outputs; 4 * KV * M bytes are written once, and read
-/// twice for pairs.
+/// **Expect.** KV * M searches of log2(sites) dependent loads: 17 loads in a sweep
+/// (sweep-subm3-table), where a grid takes one. Stores of nbr, 4 * KV * M bytes, are coalesced.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect lanes.workspace.atomic 0
 /// @expect lanes.nbr.store 27 * 512 = 13824, a look-up each
 /// @expect lanes.mask.store 512
 /// @expect launches 5
-/// **Costs.** Room for every (tap, output), four of five of them holes in a sweep. Declined: 2^31
-/// candidates (taps times sites) and more, but in mode subm, which has none.
-/// **Try.** Cells along a line have neighbouring keys: let a search begin where that of the tap
-/// before ended. How many loads are left?
+/// **Costs.** An entry for each tap and output, 80 % of them empty in a sweep.
+/// **Try.** Start each search where the previous tap's search ended. How many loads remain?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -44,18 +41,20 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
 /// Sites by key, on the device.
 struct SiteIndex {
   const std::int64_t* keys;  ///< [count], ascending and distinct
-  const std::int32_t* rows;  ///< [count], or null: each key's row is its place
+  const std::int32_t* rows;  ///< [count], or null: each key's row is its index
   std::int64_t count;        ///< How many.
 
   /// The row of a key, or -1.
   __device__ std::int32_t row_of(std::int64_t key) const {
-    std::int64_t begin = 0, end = count;  // the first key that is not less lies in [begin, end]
+    std::int64_t begin = 0, end = count;  // invariant: the first key that is not less is in [begin,
+                                          // end]
     while (begin < end) {
       const std::int64_t middle = begin + (end - begin) / 2;
       if (keys[middle] < key) {
@@ -69,7 +68,7 @@ struct SiteIndex {
   }
 };
 
-/// counts [N]: how many taps of each site lead somewhere. Any one-dimensional grid.
+/// counts [N]: the number of taps of each site that lead to an output. Any one-dimensional grid.
 __global__ void rulebook_neighbour_table_count_candidates(RulebookProblem book,
                                                           const std::int32_t* coords,
                                                           std::int32_t* counts) {
@@ -112,7 +111,7 @@ __global__ void rulebook_neighbour_table_fill_table(RulebookProblem book, std::i
                                                     const std::int32_t* out_coords,
                                                     SiteIndex inputs, std::int32_t* nbr,
                                                     std::int32_t* mask) {
-  // Under `inverse` the outputs are the given sites, and ask where `strided` leads them.
+  // Under `inverse` the outputs are the given sites, which look up where `strided` leads them.
   const bool inverse = book.mode == SparseMode::inverse;
   for (const std::int64_t row : grid_stride(M)) {
     const Site out = site_of(book, out_coords, row);

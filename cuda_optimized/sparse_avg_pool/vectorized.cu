@@ -1,13 +1,13 @@
 /// @file vectorized.cu
-/// @brief sparse_avg_pool, rung 2 on the GPU: a thread has four neighbouring channels.
+/// @brief sparse_avg_pool: vectorized loads; a thread computes four neighbouring channels.
 ///
 /// - Before: cuda_naive/sparse_avg_pool/direct.cu
 /// - The same maths: cpu_reference/sparse_avg_pool/direct.cpp
 ///
 /// **The idea.** The candidates of a row, and so their number, are the same for all of its
-/// channels. A thread that has four channels loads each entry of nbr once instead of four times,
-/// and counts once. Its load of a candidate's features and its store of y are one instruction each,
-/// of 16 bytes.
+/// channels. A thread with four channels loads each entry of nbr once instead of four times, and
+/// counts once. Its load of a candidate's features and its store of y are one 16-byte instruction
+/// each.
 ///
 ///     before   thread:  c0            nbr, features[in][c0]             C = 64: two warps a row
 ///     here     thread:  c0 c1 c2 c3   nbr, features[in][c0 ... c3]      C = 64: two rows a warp
@@ -17,10 +17,10 @@
 /// @expect loads_per_output.nbr 27 / 4 = 6.75, a quarter
 /// @expect bytes_per_lane.features.load 16
 /// @expect loads_per_output.features 3838 / 512 / 4 = 1.874, of 3838 pairs and 512 rows
-/// **Costs.** Where C is odd, or an array does not begin at a multiple of 16 bytes, a vector has
-/// only two channels, or one. More rows share a warp, which runs through the taps of all of them.
-/// **Try.** Read the row's mask and visit its set bits alone, as sparse_max_pool's masked_taps
-/// does. Where does the count come from then?
+/// **Costs.** Where C is odd, or an array is not aligned to 16 bytes, a vector has only two
+/// channels, or one. More rows share a warp, which executes the taps of all of them.
+/// **Try.** Read the row's mask and visit only its set bits, as sparse_max_pool's masked_taps does.
+/// Where does the count come from?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -35,7 +35,8 @@ namespace {
 using sparse_max_pool::Vector;
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more vectors, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< vectors.
 
 /// features [N][C], nbr [KV][M], y [M][C]; C is a multiple of kWidth. Any one-dimensional grid.
 template <int kWidth>

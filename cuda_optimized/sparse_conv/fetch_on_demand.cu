@@ -1,35 +1,32 @@
 /// @file fetch_on_demand.cu
-/// @brief sparse_conv: gather, product and scatter in one kernel.
+/// @brief sparse_conv: fetch-on-demand; gather, GEMM and atomic scatter in one kernel.
 ///
 /// - Before: grouped_gemm.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** A block that computes a tile of a tap's product can fetch the rows itself when it
-/// needs them, and add the sums to y itself when it has them. Neither gathered rows nor products
-/// are ever stored (torchsparse's fetch-on-demand). All taps are in one launch, and no tile spans
-/// two of them, so a tile needs the weights of one tap.
+/// **The idea.** A block that computes a tile of a tap's GEMM gathers the rows itself and adds its
+/// accumulators to y itself. Neither gathered rows nor products are stored (torchsparse calls this
+/// fetch-on-demand). One launch covers all taps. Each tile belongs to one tap and needs the weights
+/// of that tap only.
 ///
 ///     pairs of a tile    features             shared memory                 y
 ///     (k, in 7, out 3)   row 7 -------------> [128 rows x 16 ]   8 x 8      row 3  += by
-///     (k, in 9, out 4)   row 9 -------------> [   channels   ] -> sums ---> row 4  += atomic
-///     (k, in 2, out 8)   row 2 -------------> [ x 16 of W_k  ] a thread     row 8  += additions
+///     (k, in 9, out 4)   row 9 -------------> [   channels   ] -> accu- --> row 4  += atomic
+///     (k, in 2, out 8)   row 2 -------------> [ x 16 of W_k  ] mulators     row 8  += additions
 ///
-/// cp.async copies rows and weights into a ring of two or three stages: while one is multiplied,
-/// the next are on their way. Tiles of several taps add to the same output at the same time: only
-/// atomic additions lose nothing. From sm_90 on, one instruction adds four neighbours.
-///
-/// **Expect.** Two launches: y is filled with the bias first (a third launch for an activation). A
-/// pair's row is read once for every 128 output channels, mostly from L2: sweep-64-subm3 with its
-/// 870,810 pairs reads the 32 MB of features seven times. P * Cout additions, 56 million, in 14
-/// million instructions. Predicted on an H200: 220 us, of which the arithmetic is 115.
+/// **Expect.** Two launches: the first fills y with the bias (a third one applies an activation). A
+/// pair's row is read once per 128 output channels, mostly from L2: the 870,810 pairs of
+/// sweep-64-subm3 read the 32 MB of features seven times. They need P * Cout = 56 million
+/// additions, in 14 million instructions. Predicted on an H200: 220 us, of which the arithmetic
+/// takes 115 us.
 /// @expect launches 2, with the fill
 /// @expect loads_per_output.features 3838 / 512 = 7.496, once for 32 output channels; single floats
 /// @expect lanes_per_output.y.atomic 3838 / 512 = 7.496
 /// @expect loads_per_output.weights 132 * 32 * 8 / 16384 = 2.0625, for 132 tiles of 32 pairs
-/// **Costs.** Not deterministic: the order of the addends is that of the atomics. The registers are
-/// full: an SM holds two blocks of 256 threads, or four of 128. Declines other types than float32.
-/// **Try.** Under `subm` let the centre's product be stored, by a launch before, instead of zeros.
-/// How many atomics fewer are there?
+/// **Costs.** Not deterministic: the atomics fix no order of the additions. Registers limit an SM
+/// to two blocks of 256 threads, or four of 128. Float32 only.
+/// **Try.** Under `subm`, let an earlier launch store the centre tap's product instead of zeros.
+/// How many atomics does this save?
 #include "core/cuda/atomic_four.hpp"
 #include "core/cuda/ptx.hpp"
 #include "core/cuda/row_epilogue.hpp"
@@ -41,29 +38,31 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr std::int64_t kMaxTiles = 1 << 20;  ///< More tiles than these: blocks stride.
-[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+constexpr std::int64_t kMaxTiles = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                             ///< tiles.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Blocks of 256 threads per SM: up to 128 registers
+                                             ///< per thread.
 
 /// A block's shared memory.
 template <class Tile>
 struct Shared {
-  /// Whether rows stand in the tile as in memory, [m][k]; else it is transposed, [k][m].
+  /// Whether the tile has the layout of memory, [m][k]; otherwise it is transposed, [k][m].
   static constexpr bool kAlongK = Tile::kBlockK > 16;
-  /// From a row of a tile to the next. 4 floats more than it has: ThreadTile's loads along k, and
-  /// the copies to [k][m], 8 channels of 4 rows for each warp, meet 32 banks.
+  /// Pitch of the tile's rows, padded by 4 floats: ThreadTile's loads along k, and the copies to
+  /// [k][m], 8 channels of 4 rows for each warp, then access 32 different banks.
   static constexpr int kPitchA = (kAlongK ? Tile::kBlockK : Tile::kBlockM) + 4;
   static constexpr int kPitchB = Tile::kBlockN;
   static constexpr int kStepM = kAlongK ? kPitchA : 1;  ///< From a pair's row to the next one's.
   static constexpr int kStepK = kAlongK ? 1 : kPitchA;  ///< From a channel to the next.
-  /// Of a tile of rows.
+  /// Floats of a tile of rows.
   static constexpr int kFloatsA = kPitchA * (kAlongK ? Tile::kBlockM : Tile::kBlockK);
   static constexpr int kStageFloats = kFloatsA + Tile::kBlockK * kPitchB;  ///< And one of weights.
-  /// Dynamic shared memory: the stages, then the rows that pairs come from and go to.
+  /// Dynamic shared memory: the stages, then the input and output rows of the pairs.
   static constexpr std::size_t kBytes = kStages<Tile> * kStageFloats * sizeof(float) +
                                         std::size_t{2} * Tile::kBlockM * sizeof(std::int32_t);
 };
 
-/// What the kernel works on; y holds what the products are added to.
+/// The parameters of the kernel; the products are added to y.
 struct Fetch {
   int KV, Cin, Cout;            ///< As in the problem.
   std::int64_t count;           ///< Of all pairs.
@@ -82,7 +81,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     sparse_conv_fetch_on_demand(Fetch conv) {
   using Sizes = Shared<Tile>;
   constexpr int kFloatsA = kAligned && Sizes::kAlongK ? 4 : 1, kFloatsB = kAligned ? 4 : 1;
-  // Copies of a row that a block makes at once, and how many rows it copies at once.
+  // Concurrent copies per row of a block, and the number of rows that it copies at once.
   constexpr int kCopiesA = Sizes::kAlongK ? Tile::kBlockK / kFloatsA : 8;
   constexpr int kRowsA = Tile::kThreads / kCopiesA;
   constexpr int kCopiesB = Tile::kBlockN / kFloatsB, kRowsB = Tile::kThreads / kCopiesB;
@@ -117,8 +116,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     const float* b_from = conv.weights + (rows.k * Cin + b_row) * Cout + n0 + b_column;
     const bool b_exists = n0 + b_column < Cout;
 
-    // Starts the copies of a step. Rows beyond the tile's are left out, and columns beyond Cout:
-    // their sums are not stored. Beyond Cin there must be zeros.
+    // Starts the copies of a step. Rows beyond the tile and columns beyond Cout are not copied:
+    // their accumulators are not stored. Channels beyond Cin must be zero.
     const auto copy = [&](int step, int stage) {
       float* a_to =
           stages + stage * Sizes::kStageFloats + a_row * Sizes::kStepM + a_column * Sizes::kStepK;
@@ -148,8 +147,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     };
 
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
-    // A group of copies for every stage, also where there is nothing to copy: so that waiting for
-    // all but the last kStages<Tile> - 2 groups means the same in every step.
+    // One group of copies per stage, even an empty one, so that waiting for all but the last
+    // kStages<Tile> - 2 groups has the same meaning in every step.
     for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
       if (stage < steps) copy(stage, stage);
       ptx::cp_async_commit_group();
@@ -157,8 +156,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     int read = 0, write = kStages<Tile> - 1;  // stages
     for (int step = 0; step < steps; ++step) {
       ptx::cp_async_wait_group<kStages<Tile> - 2>();
-      // Now this thread's copies have landed. The barrier: those of the others, too, and all have
-      // read the step before, into whose stage the next copies go.
+      // This thread's copies have landed. The barrier makes those of all threads visible, and
+      // separates the loads of the previous step from the copies into its stage.
       __syncthreads();
       if (step + kStages<Tile> - 1 < steps) copy(step + kStages<Tile> - 1, write);
       ptx::cp_async_commit_group();
@@ -173,7 +172,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
       write = write + 1 == kStages<Tile> ? 0 : write + 1;
     }
 
-    // Where two tiles add to the same row at the same time, neither may lose its addend.
+    // Atomic, since tiles of different taps may add to the same row concurrently. From sm_90 on,
+    // one instruction adds four neighbouring floats.
     const auto add = [&](int m, int n, float4 four) {
       if (m >= rows.count || n0 + n >= Cout) return;
       float* to = conv.y + out_rows[m] * Cout + n0 + n;

@@ -1,35 +1,30 @@
 /// @file gather_gemm_scatter.cu
-/// @brief sparse_conv, tap by tap: rows copied together, one fast matrix product, rows added back.
+/// @brief sparse_conv: gather-GEMM-scatter; per tap, rows are gathered, multiplied, and added to y.
 ///
 /// - Before: output_stationary.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** All pairs of a tap multiply by the same matrix. Copy their rows together, and what
-/// remains is a matrix product, which we know how to make fast (here that of
-/// cuda_optimized/gemm/cp_async.cu). Then add its rows to the outputs that they belong to. spconv 1
-/// worked this way. Three kernels for each tap:
+/// **The idea.** All pairs of a tap are multiplied by the same matrix. After their rows are
+/// gathered into a contiguous buffer, a dense GEMM remains (here that of
+/// cuda_optimized/gemm/cp_async.cu). Its rows are then added to their outputs without atomics, as
+/// in spconv 1. Three kernels for each tap:
 ///
 ///     features   gather_rows    gathered  multiply_rows  product   scatter_add_rows    y
 ///     row 0 ---.             .-> [ Cin ]                [ Cout ] -.               ,-> row 0
 ///     row 1     `------------|-> [ Cin ]   x  W_k  =    [ Cout ] --|--------------`   row 1
 ///     row 2 -----------------`                                     `----------------> row 2
 ///
-/// At one tap no output row occurs twice, and launches follow one another: the addition needs no
-/// atomics, and a row's addends come in the order of the taps. Under `subm` the centre tap maps
-/// rows to themselves: its product reads features as they are, and writes y first.
-///
-/// **Expect.** sweep-64-subm3 has 125,562 sites, 870,810 pairs and 27 taps: 79 launches, some 1.5
-/// us each even without work. A pair moves 3 Cin + 4 Cout floats: its row is read, written, read
-/// again; its product is written, read, and added to y, which is read and written. The 745,248
-/// pairs that are not the centre's move 1.3 GB, mostly in L2, because a tap's buffers are 15 MB.
-/// Predicted on an H200: 450 us.
+/// **Expect.** sweep-64-subm3 has 125,562 sites, 870,810 pairs and 27 taps: 79 launches, about 1.5
+/// us each even without work. A pair moves 3 Cin + 4 Cout floats: 3 accesses of its input row, 4 of
+/// its product and output row. The 745,248 pairs outside the centre tap move 1.3 GB, mostly within
+/// L2, because the buffers of a tap are 15 MB. Predicted on an H200: 450 us.
 /// @expect launches 3 * 26 + 1 = 79, the centre needs no buffers
 /// @expect lanes_per_output.workspace.store 2 * 3326 / 512 / 4 = 3.248, rows and products of pairs
 /// @expect lanes.y.atomic 0
-/// **Costs.** Workspace for the largest tap: most_pairs * (Cin + Cout) floats. Most products are
-/// too small for a large GPU. Declines other types than float32.
-/// **Try.** Take the gather away: let multiply_rows look up the rows itself. What does a block read
-/// twice then if Cout is larger than its tile, and what is saved?
+/// **Costs.** Workspace of most_pairs * (Cin + Cout) floats, for the largest tap. Most of the GEMMs
+/// are too small to fill a large GPU. Float32 only.
+/// **Try.** Remove the gather: let multiply_rows look up the rows. Which data does a block read
+/// twice if Cout exceeds its tile, and which accesses are saved?
 #include "core/cuda/row_epilogue.hpp"
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
@@ -41,8 +36,9 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kTileBlocksPerSm = 16;         ///< At most so many are launched: blocks stride.
-[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+constexpr int kTileBlocksPerSm = 16;         ///< Upper bound per SM; blocks stride over more tiles.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Blocks of 256 threads per SM: up to 128 registers
+                                             ///< per thread.
 
 /// The pairs of a tap.
 struct Tap {
@@ -85,8 +81,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
     using Copies = TileCopies<Tile, kAligned>;
     Copies copies(product, row, column);
-    // A group of copies for every stage, also where there is nothing to copy, so that a wait for
-    // all but the last kStages - 2 groups means the same in every step.
+    // One group of copies per stage, even an empty one, so that waiting for all but the last
+    // kStages - 2 groups has the same meaning in every step.
     for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
       if (stage < steps) copies.copy(stage, stage);
       ptx::cp_async_commit_group();
@@ -115,9 +111,9 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   }
 }
 
-/// y[out] += products[i] for the tap's pairs i. No other pair of this tap has the row `out`, and
-/// the taps before are done: so no other thread adds to it now. Any one-dimensional grid. Block
-/// (along a row, rows).
+/// y[out] += products[i] for the tap's pairs i. No atomics: within a tap no two pairs have the same
+/// row `out`, and launches of different taps run in order. Any one-dimensional grid. Block (along a
+/// row, rows).
 template <class Piece>
 __global__ void sparse_conv_gather_gemm_scatter_scatter_add_rows(Tap tap, std::int64_t pieces,
                                                                  const Piece* products, Piece* y) {
@@ -138,14 +134,14 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   float* gathered;    ///< The rows of a tap's pairs,
-  float* products;    ///< and what comes of them.
-  std::size_t bytes;  ///< Of all.
+  float* products;    ///< and their products.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const SparseConvProblem& conv, std::byte* begin) {
   const std::int64_t rows = conv.most_pairs;
   Workspace work{};
@@ -160,13 +156,13 @@ std::size_t workspace_bytes(const SparseConvProblem& conv) {
   return workspace_at(conv, nullptr).bytes;
 }
 
-/// The centre of `subm`, or -1. There rows meet themselves: nothing is gathered, and the product
-/// writes y first.
+/// The centre tap of `subm`, or -1. Its input and output rows are the same: nothing is gathered,
+/// and its GEMM writes y first.
 int centre_of(const SparseConvProblem& conv) {
   return conv.book.mode == SparseMode::subm ? conv.book.KV / 2 : -1;
 }
 
-/// Pairs of a tap, on average.
+/// Average number of pairs of a tap.
 std::int64_t usual_pairs(const SparseConvProblem& conv) { return conv.pairs / conv.book.KV; }
 
 /// See sparse_conv_gather_gemm_scatter_gather_rows().
@@ -179,8 +175,7 @@ void gather(const SparseConvProblem& conv, Tap tap, const float* features, float
   });
 }
 
-/// See sparse_conv_gather_gemm_scatter_multiply_rows(); product.M is the most rows that there may
-/// be.
+/// See sparse_conv_gather_gemm_scatter_multiply_rows(); product.M is an upper bound of the rows.
 void multiply(const SparseConvProblem& conv, const RowProduct& product, std::int64_t usual_rows,
               const std::int32_t* offset, const float* bias) {
   const bool aligned =

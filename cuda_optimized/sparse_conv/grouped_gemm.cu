@@ -1,5 +1,5 @@
 /// @file grouped_gemm.cu
-/// @brief sparse_conv: grouped GEMM; the tiles of all taps in one launch, reduced per output.
+/// @brief sparse_conv: grouped GEMM; one launch multiplies the tiles of all taps, another reduces.
 ///
 /// - Before: output_stationary.cu
 /// - After: fetch_on_demand.cu
@@ -14,20 +14,17 @@
 ///     tap 1        [ti..]                            block 3
 ///     tap 2        [tile][tile][tile][t...]          block 4, 5, 6, 7
 ///
-/// A block finds its tap from the offsets alone (first_slot()), so no list of tiles is stored. The
-/// first launch gathers the rows of all pairs, the second multiplies. A scatter of all taps at once
-/// would need atomics, so in the third launch each output *collects* its products: by its mask, and
-/// by a table place[k][out] that the first launch writes.
+/// The first launch gathers the rows of all pairs, the second multiplies. A scatter of all taps at
+/// once would need atomics, so in the third launch each output *collects* its products.
 ///
 /// **Expect.** An output adds its products in the order of the taps and is written once, with bias
-/// and activation: deterministic. A pair moves 3 Cin + 2 Cout floats, and the buffers, 223 MB each
-/// for sweep-64-subm3, exceed the L2 cache. Predicted on an H200: gather 60 us, GEMM 190 us,
-/// collect 60 us.
+/// and activation: deterministic. A pair moves 3 Cin + 2 Cout floats. The buffers, 223 MB each for
+/// sweep-64-subm3, exceed the L2 cache. Predicted on an H200: gather 60 us, GEMM 190 us, collect 60
+/// us.
 /// @expect launches 3
 /// @expect loads_per_output.features 3838 / 512 / 4 = 1.874, gathered once, in vectors
 /// @expect lanes_per_output.y.store 1 / 4 = 0.25, once, in vectors
-/// **Costs.** Workspace for P * (Cin + Cout) floats and KV * M places. Not supported: other types
-/// than float32.
+/// **Costs.** Workspace of P * (Cin + Cout) floats and KV * M indices. Float32 only.
 /// **Try.** Compute the taps in groups whose buffers fit the L2 cache. How does the collect change?
 #include "core/cuda/workspace_cutter.hpp"
 #include "core/implementation.hpp"
@@ -39,13 +36,14 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr std::int64_t kMaxTiles = 1 << 20;  ///< More tiles than these: blocks stride.
-constexpr int kAtOnce = 4;                   ///< Rows, or products, that a thread has on their way.
-[[maybe_unused]] constexpr int kBlocks = 2;  ///< Of 256 threads on an SM: up to 128 registers.
+constexpr std::int64_t kMaxTiles = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                             ///< tiles.
+constexpr int kAtOnce = 4;                   ///< Rows, or products, that a thread has in flight.
+[[maybe_unused]] constexpr int kBlocks = 2;  ///< Blocks of 256 threads per SM: up to 128 registers
+                                             ///< per thread.
 
-/// gathered[i] = features[in] for all pairs i, and place[k][out] = i: where `out` will find what
-/// tap k sends it.
-/// Any one-dimensional grid. Block (along a row, rows).
+/// gathered[i] = features[in] for all pairs i, and place[k][out] = i: the index of the product of
+/// tap k for `out`. Any one-dimensional grid. Block (along a row, rows).
 template <class Piece>
 __global__ void sparse_conv_grouped_gemm_gather_rows(SparseConvProblem conv,
                                                      const std::int32_t* pairs, std::int32_t* place,
@@ -55,8 +53,7 @@ __global__ void sparse_conv_grouped_gemm_gather_rows(SparseConvProblem conv,
   std::int64_t first = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
   for (; first < conv.pairs; first += kAtOnce * grid_rows) {
     for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
-      // One loop for each of the loads that depend on one another: the kAtOnce rows then wait
-      // together, and not one after the other.
+      // One loop per dependent load, so that the loads of kAtOnce rows are in flight together.
       std::int64_t in[kAtOnce];
       Piece parts[kAtOnce];
 #pragma unroll
@@ -98,7 +95,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   for (std::int64_t t = blockIdx.x; t < slots * across; t += gridDim.x) {
     const PairTile rows = tile_in_slot(t / across, offsets, conv.book.KV, Tile::kBlockM);
     if (rows.count <= 0) continue;  // the whole block
-    // Each tile is a product of its own: of these rows and their tap's weights.
+    // Each tile is a separate GEMM of these rows and their tap's weights.
     const RowProduct product{rows.count,
                              conv.Cout,
                              conv.Cin,
@@ -114,8 +111,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
     //
     using Copies = TileCopies<Tile, kAligned>;
     Copies copies(product, 0, n);
-    // A group of copies for every stage, also where there is nothing to copy, so that a wait for
-    // all but the last kStages - 2 groups means the same in every step.
+    // One group of copies per stage, even an empty one, so that waiting for all but the last
+    // kStages - 2 groups has the same meaning in every step.
     for (int stage = 0; stage < kStages<Tile> - 1; ++stage) {
       if (stage < steps) copies.copy(stage, stage);
       ptx::cp_async_commit_group();
@@ -142,8 +139,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kBlocks * 256 / Tile::kThreads
   }
 }
 
-/// y[out] = bias + what the taps send it, in their order, activated. bias: a row, or null.
-/// Any one-dimensional grid. Block (along a row, rows).
+/// y[out] = activation(bias + products of the taps, in tap order). bias: a row, or null. Any
+/// one-dimensional grid. Block (along a row, rows).
 template <class Piece>
 __global__ void sparse_conv_grouped_gemm_collect_rows(SparseConvProblem conv,
                                                       const std::int32_t* mask,
@@ -158,7 +155,7 @@ __global__ void sparse_conv_grouped_gemm_collect_rows(SparseConvProblem conv,
     for (std::int64_t c = threadIdx.x; c < pieces; c += blockDim.x) {
       Piece sum = bias != nullptr ? bias[c] : zeros<Piece>();
       for (int word = 0; word < words; ++word) {
-        auto left = static_cast<unsigned>(mask[out * words + word]);  // taps that send something
+        auto left = static_cast<unsigned>(mask[out * words + word]);  // taps with a product
         while (left != 0) {
           std::int64_t found[kAtOnce];
 #pragma unroll
@@ -185,15 +182,15 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   float* gathered;      ///< The rows of all pairs,
-  float* products;      ///< and what comes of them.
-  std::int32_t* place;  ///< Where outputs find their products.
-  std::size_t bytes;    ///< Of all.
+  float* products;      ///< and their products.
+  std::int32_t* place;  ///< place[k][out]: indices of the products of each output.
+  std::size_t bytes;    ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const SparseConvProblem& conv, std::byte* begin) {
   const std::int64_t rows = conv.pairs;
   Workspace work{};

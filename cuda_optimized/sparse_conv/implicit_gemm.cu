@@ -1,35 +1,31 @@
 /// @file implicit_gemm.cu
-/// @brief sparse_conv: a block owns a tile of rows and channels, and does the taps that any of its
-/// rows has.
+/// @brief sparse_conv: implicit GEMM; a block executes the union of its rows' taps on one output
+/// tile.
 ///
 /// - Before: output_stationary.cu
 /// - After: implicit_gemm_sorted.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** At one tap, a tile of rows is a dense product: rows of features, gathered through
-/// nbr, times the tap's weights. Both factors go through shared memory, where many rows share the
-/// weights and many channels the rows. The sums of all taps stay in the registers of one block: no
-/// atomics, no workspace. A row without the tap is a row of zeros. The OR of the rows' masks lists
-/// the taps to do: no row of the tile has any of the others.
+/// **The idea.** At one tap, a tile of rows is a dense GEMM: rows of features, gathered through
+/// nbr, times the tap's weights, both staged in shared memory. Missing rows are zeros. Accumulators
+/// stay in registers. The OR of the rows' masks lists the taps to execute.
 ///
 ///     mask     row 0   . X . X       gathered at tap 1      weights
 ///              row 1   . X . .       | features[nbr[1][0]]  |   | W_1 |
-///              row 2   . . . X       | features[nbr[1][1]]  | x |     |  added to the tile's sums
+///              row 2   . . . X       | features[nbr[1][1]]  | x |     |  added to the accumulators
 ///              row 3   . X . .       | 0                    |   |     |
 ///     OR               . X . X       | features[nbr[1][3]]  |
 ///                     tap 0 and tap 2 are skipped
 ///
-/// **Expect.** What decides is *executed over useful*: rows times taps that the tiles do, over
-/// pairs. benchmarks/tile_waste.cpp counts it without a GPU: for sweep-64-subm3 2.7 with tiles of
-/// 32 rows in the order of their coordinates, 3.9 in no order. With 4 x 4 sums a thread, 8 loads of
-/// 16 bytes for 64 multiply-adds, the kernel may do 20 TFLOP/s on an H200, a third of its peak:
-/// 0.95 ms. output_stationary takes two loads for each multiply-add.
+/// **Expect.** *Executed over useful* is the number of rows times taps that the tiles execute,
+/// divided by pairs. For sweep-64-subm3, benchmarks/tile_waste.cpp counts 2.7 for tiles of 32 rows
+/// in coordinate order, and 3.9 in random order. Predicted on an H200: 20 TFLOP/s, a third of its
+/// peak, and 0.95 ms.
 /// @expect loads_per_output.weights 27 * 32 / 32 = 27, tiles of 32 rows; here each has all taps
 /// @expect loads_per_output.features 3838 / 512 = 7.496, those that exist, for 32 channels
 /// @expect barriers_per_block 27 * 2 * 2 + 3 = 111, two a step of 16 channels; and three
-/// **Costs.** The zeros. Needs masks beside nbr. Declines other types than float32.
-/// **Try.** Count the zeros: let a kernel add up, with atomicAdd, how many rows of each executed
-/// tap are -1. Does benchmarks/tile_waste.cpp say the same?
+/// **Costs.** Multiply-adds with zeros. Needs masks besides nbr. Float32 only.
+/// **Try.** Count the executed rows that are -1 with atomicAdd. Does tile_waste.cpp agree?
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
@@ -39,11 +35,12 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kRows = 32;    ///< Of a tile: as many as a warp has lanes.
+constexpr int kRows = 32;    ///< Rows of a tile: as many as a warp has lanes.
 constexpr int kBlockK = 16;  ///< Depth of a step.
 using Wide = gemm::ThreadTile<kRows, 64, kBlockK, 4, 4, 4>;
 using Narrow = gemm::ThreadTile<kRows, 32, kBlockK, 4, 4, 4>;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< tiles.
 
 /// Block (Tile::kThreads), any one-dimensional grid.
 template <class Tile>
@@ -51,7 +48,7 @@ __global__ void __launch_bounds__(Tile::kThreads) sparse_conv_implicit_gemm(Impl
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
   __shared__ __align__(16) float a_tile[kRows * kPitchA];
   __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
-  __shared__ std::int32_t rows[kRows], inputs[kRows];  // numbers of rows and of their inputs, or -1
+  __shared__ std::int32_t rows[kRows], inputs[kRows];  // row numbers and their input rows, or -1
   __shared__ unsigned any;                             // bits of the taps that any row has
 
   const int thread = static_cast<int>(threadIdx.x), words = mask_words(conv.KV);
@@ -75,12 +72,13 @@ __global__ void __launch_bounds__(Tile::kThreads) sparse_conv_implicit_gemm(Impl
         for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
         if (thread == 0) any = bits;
       }
-      __syncthreads();  // `any` is there, and so are the rows
+      __syncthreads();  // `any` and `rows` are complete
       for (unsigned left = any; left != 0; left &= left - 1) {
         const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
         if (thread < kRows) inputs[thread] = row >= 0 ? conv.nbr[k * conv.M + row] : -1;
         for (int ci0 = 0; ci0 < conv.Cin; ci0 += kBlockK) {
-          __syncthreads();  // the inputs are there, and all have multiplied the tiles before
+          __syncthreads();  // `inputs` is complete, and all threads have multiplied the previous
+                            // tiles
           for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
             const int m = e / kBlockK, ci = ci0 + e % kBlockK;
             const bool exists = inputs[m] >= 0 && ci < conv.Cin;
@@ -93,21 +91,22 @@ __global__ void __launch_bounds__(Tile::kThreads) sparse_conv_implicit_gemm(Impl
             b_tile[e / Tile::kBlockN * kPitchB + e % Tile::kBlockN] =
                 exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
           }
-          __syncthreads();  // the tiles are there
-          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
+          __syncthreads();  // both tiles are complete before any thread reads them
+          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column
+          // j]
           tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
         }
       }
-      __syncthreads();  // all have read `any` before the next word's comes in its place
+      __syncthreads();  // all threads have read `any` before it is overwritten for the next word
     }
     tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
       if (rows[m] >= 0 && co0 + n < conv.Cout) store_sums<false>(conv, rows[m], co0 + n, four);
     });
-    __syncthreads();  // all have read the rows before the next tile's come in their place
+    __syncthreads();  // all threads have read `rows` before the next tile overwrites it
   }
 }
 
-/// Calls body.operator()<tile>() with the tile for so many output channels.
+/// Calls body.operator()<tile>() with the tile for this number of output channels.
 template <class Body>
 void with_tile(int Cout, const Body& body) {
   if (Cout <= Narrow::kBlockN) {

@@ -1,38 +1,34 @@
 /// @file implicit_gemm_direct_fragments.cu
-/// @brief sparse_conv for few channels: rows go from memory straight into fragments.
+/// @brief sparse_conv: direct-to-register operand A; gathered rows are loaded into mma fragments.
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** mma.sync wants a row's numbers in four lanes. Which of them it calls the first is
-/// free, if the weights are called alike. So a lane takes eight neighbours, 16 bytes, in one load.
-/// Rows of 32 channels are two products along k, and so are two taps of 16 channels:
+/// **The idea.** mma.sync takes a row of operand A from four lanes. The order of k is free if
+/// operand B uses the same order. So each lane loads eight neighbouring channels, 16 bytes, at
+/// once. Rows of 32 channels are two MMAs along k, and so are two taps of 16 channels:
 ///
 ///     lane              0                1                 2                  3
 ///     32 channels   tap 3: 0 ... 7   tap 3: 8 ... 15   tap 3: 16 ... 23   tap 3: 24 ... 31
 ///     16 channels   tap 3: 0 ... 7   tap 3: 8 ... 15   tap 5:  0 ...  7   tap 5:  8 ... 15
 ///
-/// No row passes through shared memory: no warp waits for another, and L1 is free for rows. In the
-/// order of the sites it has most of them, since neighbours read the same ones. That order costs
-/// more products than the order of the masks, but with few channels products are cheap. Weights
-/// of a word of the mask, 32 taps, stay in shared memory.
+/// Rows bypass shared memory, and L1 caches them: in site order, neighbours read the same rows.
+/// That order executes more MMAs than the mask order, but with few channels MMAs are cheap.
 ///
-/// **Expect.** sweep-16-subm3: 32 rows have 19 taps, not 11. But indices of a tap are one line, 10
-/// MB in place of 28, and a block of 256 rows reads 2.5 different rows for each, not 6.9: 10 MB in
-/// place of 28. With weights and y 31 MB in one launch: 12 us, sweep-32-subm3 18 us,
-/// large-32-subm3, where 32 rows have 20.5 taps and not 15.7, 110 us.
+/// **Expect.** In sweep-16-subm3, 32 rows have 19 taps, not 11. But the indices of a tap are one
+/// line, 10 MB instead of 28 MB, and a block of 256 rows reads each row from L2 2.5 times, not 6.9:
+/// 10 MB instead of 28 MB. With weights and y 31 MB in one launch: 12 us, sweep-32-subm3 18 us,
+/// large-32-subm3 (20.5 taps per 32 rows, not 15.7) 110 us.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype fp16
 /// @expect loads_per_output.features 3838 * 4 / 16384 = 0.937, four lanes for each pair
 /// @expect loads_per_output.nbr 16 * 27 * 32 / 16384 = 0.84375, 16 tiles of 32 rows have all taps
 /// @expect bytes_per_lane.features.load 16, into registers
 /// @expect excess.shared.load 0, of ldmatrix
 /// @expect barriers_per_block 1, when the weights are there
-/// **Costs.** 13 to 128 KB of shared memory a block. Rows that are not 16 channels or a multiple of
-/// 32 are read number by number. Beyond 32 channels or taps, weights come anew for each tile. Of
-/// sites in no order L1 has no rows. Declined: float32; GPUs before compute capability 8.0.
-/// **Try.** mma.sync wants a left factor in four registers side by side, of two rows in turns: of
-/// the loop's instructions a quarter are moves. Make rows the right factor, and weights the left
-/// one. Which moves go? What is in the way of the stores now?
+/// **Costs.** 13 to 128 KB of shared memory per block. Rows of other than 16 or a multiple of 32
+/// channels are read element by element. Not supported: float32; GPUs before sm_80.
+/// **Try.** A quarter of the loop's instructions move registers of operand A. Make rows operand B
+/// and weights operand A. Which moves disappear? What complicates the stores?
 #include <algorithm>
 
 #include "core/cuda/device_attribute.hpp"
@@ -48,17 +44,17 @@ namespace {
 
 using namespace fragments;
 
-/// Taps that are multiplied at once, and their rows.
+/// Taps that are multiplied together, and their rows.
 template <class Shape>
 struct Group {
   int tap;                         ///< In the mask's word: that whose weights this lane points to.
-  std::int32_t met[Shape::kTaps];  ///< Rows, or -1; who has which, says look_up().
+  std::int32_t met[Shape::kTaps];  ///< Rows, or -1, as look_up() distributes them over the lanes.
 };
 
 /// The bits that are set in any lane's word. The whole warp calls it.
 __device__ inline unsigned bits_of_warp(unsigned word) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
-  __trap();  // no such reduction before sm_80, where supports() declines
+  __trap();  // no such reduction before sm_80, which supports() excludes
   return word;
 #else
   return __reduce_or_sync(0xFFFFFFFF, word);
@@ -82,8 +78,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   const int lane_pointed_to = lane % 8 / 2;
   const int right_at = place_of<Shape>(
       lane_pointed_to * kOfLane % Shape::kDepth + lane / 8 % 2 * 2 + lane % 2, lane / 16);
-  // Of two taps side by side, which one it is: the one that the lane points to, whose channels it
-  // takes, and whose indices it looks up.
+  // Which of two adjacent taps this lane uses: as an ldmatrix address, for the channels that it
+  // loads, and for the indices that it looks up.
   constexpr bool kTwo = Shape::kTaps == 2;
   const bool points_to_second = kTwo && lane_pointed_to >= 2, takes_second = kTwo && lane % 4 >= 2;
   const int looks_up = lane % Shape::kLanesOfTap;
@@ -92,7 +88,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
 
   const bool stay = words * chunks == 1;  // all weights fit
   if (stay) ask_for_weights<Shape, kWhole>(conv, 0, 0, n0, weights);
-  // All warps go through the same rounds, for the barriers.
+  // All warps execute the same number of iterations, for the barriers.
   for (int first_tile = begin; first_tile < end; first_tile += Shape::kWarps) {
     const int tile = first_tile + warp;
     const int row0 = tile < end ? tile * kWarpRows : conv.rows;
@@ -106,7 +102,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         mine = static_cast<unsigned>(conv.mask[std::int64_t{row0 + lane} * words + word]);
       }
       if (!stay) {
-        __syncthreads();  // all have read the weights before
+        __syncthreads();  // all warps have read the previous weights
         ask_for_weights<Shape, kWhole>(conv, word * kPart, s0, n0, weights);
       }
       unsigned left = bits_of_warp(mine);
@@ -122,7 +118,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
         for (int e = 0; e < Shape::kTaps; ++e) {
           const int below = e * Shape::kLanesOfTap;
           group.met[e] = -1;
-          // The product of unsigned numbers of 32 bits, and the sum, are one instruction.
+          // Unsigned 32-bit product and addition: one IMAD instruction.
           if (tap >= 0 && row0 + looks_up + below < conv.rows) {
             group.met[e] = reinterpret_cast<const std::int32_t*>(
                 table + static_cast<unsigned>(tap) * std::uint64_t{table_pitch})[below];

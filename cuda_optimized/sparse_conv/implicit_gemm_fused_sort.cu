@@ -1,35 +1,31 @@
 /// @file implicit_gemm_fused_sort.cu
-/// @brief sparse_conv with producer warps that need no sorted rulebook: the launch before the
-/// product sorts the rows, segment by segment.
+/// @brief sparse_conv: segmented sort fused into the preparing launch; no sorted rulebook is
+/// needed.
 ///
 /// - Before: implicit_gemm_warp_specialized.cu
 /// - The loops: shared/stage_product.cuh; the sort: shared/segment_order.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The order of the masks is a sort of all rows: for a sweep, more than half as long
-/// as the product. But a tile is 128 rows, and rows that are alike are found nearby. So each
-/// *segment* of 2048 rows, in the order of the sites, is sorted by itself, by a block in shared
-/// memory, in the launch that puts weights in place:
+/// **The idea.** Sorting all rows of a sweep by mask takes more than half the time of the GEMM. But
+/// similar rows exist nearby. So one block sorts each *segment* of 2048 rows in shared memory, in
+/// the launch that also rearranges the weights:
 ///
 ///     sites    0 ... 2047    2048 ... 4095    4096 ...
 ///     sorted   by block 0    by block 1       by block 2 ...
 ///     tiles    0 ... 15      16 ... 31        32 ...           128 rows, of one segment each
 ///
-/// The block runs Batcher's network: keys at places 2^i apart are exchanged if they are in the
-/// wrong order, in 66 steps. Up to 16 apart they are in the same warp, which shuffles them; 1024
-/// apart in the same thread. A key is a mask, and behind it the place where the row stood: no two
-/// are alike, and the order is the same in each run.
+/// The block runs Batcher's sorting network, in 66 steps. A key is a mask followed by the row's
+/// position: keys are unique, and the order is the same in every run.
 ///
-/// **Expect.** Of sweep-64-subm3, 128 rows have 17.5 taps, in the order of all masks 13.5, in that
-/// of the sites 22.4: a sixth more time, for a sort that takes half of the product's. In
-/// large-64-subm3 it is 19.7 for 16.6. But the rows of a segment lie near each other, and L2 finds
-/// them: in the order of all masks each is brought from memory two to four times.
+/// **Expect.** 128 rows of sweep-64-subm3 have 17.5 taps; in mask order they have 13.5, in site
+/// order 22.4: a sixth more time, without a sort that takes half of the GEMM's time. In
+/// large-64-subm3 19.7 instead of 16.6. The rows of a segment hit in L2; in mask order each is
+/// loaded from DRAM two to four times.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2, as before, and without a sorted rulebook
 /// @expect loads_per_output.mask 2 * 512 / 16384 = 0.0625, by the sort and by the product
 /// @expect barriers_per_block (20 + 1) / 7 + 1 = 4, 20 steps are between warps, in a block of seven
-/// **Costs.** 4 bytes of workspace a row. Layers over the same sites sort again. There is room for
-/// 20 taps of a mask, the last ones of the first 32. Declined: as before.
+/// **Costs.** Layers over the same sites sort again. A key holds 20 of the first 32 taps.
 /// **Try.** Sort by the inverse Gray code of the mask: neighbours then differ in one tap.
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -44,10 +40,11 @@ namespace {
 
 using namespace producers;
 
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< pieces.
 
-/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Then a block
-/// sorts segments. Any one-dimensional grid of kSortThreads.
+/// A thread packs one piece at a time, so that the loads of neighbouring threads are contiguous.
+/// Then a block sorts segments. Any one-dimensional grid of kSortThreads.
 template <class Shape>
 __global__ void __launch_bounds__(kSortThreads)
     sparse_conv_implicit_gemm_fused_sort_prepare(Preparation<typename Shape::Number> p,
@@ -83,7 +80,7 @@ __global__ void __launch_bounds__(kSortThreads)
   sort_segments(rows, masks);
 }
 
-/// Block kBlockThreads; grid: tiles, or fewer blocks.
+/// Block (kBlockThreads); grid: one block per tile or fewer, persistent.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_fused_sort(Pass<typename Shape::Number> pass, bool pieces) {
@@ -92,8 +89,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that copies
-      // weights.
+      // Each producer thread arrives when its copies have landed; the thread that copies weights
+      // arrives once more.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
     }
@@ -105,13 +102,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     consume(pass, ring, stages, pieces);
   } else {
     set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
-    wait_for_kernel_before();  // weights, rows and order as prepare() leaves them, and its counter
+    wait_for_kernel_before();  // prepare() has stored weights, rows, order and the tile counter
     produce(pass, own_row<Shape>(pass, static_cast<int>(blockIdx.x)), ring, stages);
   }
 }
 
-/// Two launches: weights as wgmma takes them, rows, if they need it, and their order; then the
-/// product.
+/// Two launches: the first packs the weights in the layout of wgmma, copies rows where needed, and
+/// sorts them; the second is the GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(GatheredRows<typename Shape::Number> conv, std::int64_t sources,

@@ -12,26 +12,22 @@
 ///
 ///     order -> rows of the tile     nbr[tap][row]          features       stage (shared memory)
 ///       0      row 17                  40          ---->   row 40    ->   | row 40 | W[tap]    |
-///       1      row 90                  -1          ---->   nothing   ->   | zeros  | 32 chan-  |
+///       1      row 90                  -1          ---->   no copy   ->   | zeros  | 32 chan-  |
 ///       2      row  3                   8          ---->   row  8    ->   | row  8 | nels deep |
 ///
-/// Rows that are sorted by mask have similar taps. A block lists the taps of its rows, and for each
-/// tap the warps, of 32 rows each, that need it; the other warps skip it. FP32 operands are rounded
-/// to TF32 in registers.
+/// A block lists the taps of its mask-sorted rows, and for each tap the warps, of 32 rows each,
+/// that have it; the other warps skip it. FP32 operands are rounded to TF32 in registers.
 ///
 /// **Expect.** sweep-64-subm3 has 7.1 GFLOP in its pairs; warps of 32 rows execute 1.6 times that.
-/// In TF32 440 MB come from the L2 cache, in FP16 half of that. Predicted on an H200 for
-/// sweep-32-subm3, sweep-64-subm3 and sweep-128-subm3: TF32 55, 110 and 300 us, FP16 38, 60 and 150
-/// us.
+/// In TF32 440 MB come from L2, in FP16 half of that. Predicted on an H200 for sweep-32-subm3,
+/// sweep-64-subm3 and sweep-128-subm3: TF32 55, 110 and 300 us, FP16 38, 60 and 150 us.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.features 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.features.async 16
 /// @expect excess.shared.load 0, of ldmatrix
-/// **Costs.** 13 to 99 KB of shared memory. Rows that are no multiples of 16 bytes are copied
-/// element by element. Not supported: float32 with precision fp32, more than 1024 taps.
-/// **Try.** Take the rows in the order of the sites (TapList::find()). How many taps has a tile
-/// now?
+/// **Costs.** 13 to 99 KB of shared memory. Not supported: precision fp32, more than 1024 taps.
+/// **Try.** Take the rows in site order (TapList::find()). How many taps has a tile?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"
@@ -44,20 +40,20 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kStages = 3;           ///< In shared memory.
-constexpr int kAhead = kStages - 1;  ///< Steps whose rows are on their way.
-/// Indices wait in a ring of their own, which runs kAhead steps ahead of the rows.
+constexpr int kStages = 3;           ///< Number of stages in shared memory.
+constexpr int kAhead = kStages - 1;  ///< Steps whose rows are in flight.
+/// Indices have a separate ring, which is kAhead steps ahead of the rows.
 constexpr int kIndexStages = 2 * kAhead;
 
 /// The sizes of a kernel.
 struct TileSizes {
-  int rows, channels;      ///< Of a block's tile.
-  int blocks;              ///< That should fit on an SM.
+  int rows, channels;      ///< Size of a block's tile.
+  int blocks;              ///< Blocks that should be resident on an SM.
   int warp_channels = 32;  ///< Of a warp, which has kWarpRows of the rows.
   int row_bytes = 128;     ///< Of a gathered row in a stage.
-  int taps = 1;            ///< Of a stage, side by side in its rows; above 1 only for problems with
-                           ///< no more input channels than one tap has room for.
-  bool pieces = true;      ///< Rows begin at multiples of 16 bytes, and are multiples of them.
+  int taps = 1;            ///< Per stage, contiguous in its rows; above 1 only for problems with no
+                           ///< more input channels than one tap has room for.
+  bool pieces = true;      ///< Rows are aligned to 16 bytes and multiples of 16 bytes long.
 };
 constexpr TileSizes kElements = {
     .rows = 32, .channels = 32, .blocks = 4, .row_bytes = 64, .pieces = false};
@@ -75,17 +71,19 @@ constexpr TileSizes kMiddle<float> = {
 constexpr TileSizes kFewTiles = {.rows = 64, .channels = 64, .blocks = 3};
 constexpr TileSizes kLarge = {.rows = 128, .channels = 128, .blocks = 2, .warp_channels = 64};
 
-/// What follows from them for a type.
+/// The constants that follow from these sizes for a type.
 template <class T, TileSizes kSizes>
 struct MmaShape {
-  using Number = T;                                              ///< Of features, weights, result.
-  static constexpr int M = kSizes.rows, N = kSizes.channels;     ///< Of a block's tile.
+  using Number = T;                                              ///< Type of features, weights and
+                                                                 ///< result.
+  static constexpr int M = kSizes.rows, N = kSizes.channels;     ///< Size of a block's tile.
   static constexpr int kWarpN = kSizes.warp_channels;            ///< Channels of a warp.
   static constexpr int kWarpsN = N / kWarpN;                     ///< Warps along the channels.
-  static constexpr int kThreads = M / kWarpRows * kWarpsN * 32;  ///< Of a block.
-  static constexpr int kBlocks = kSizes.blocks;                  ///< That should fit on an SM.
+  static constexpr int kThreads = M / kWarpRows * kWarpsN * 32;  ///< Per block.
+  static constexpr int kBlocks = kSizes.blocks;                  ///< Blocks that should be resident
+                                                                 ///< on an SM.
   static constexpr bool kPieces = kSizes.pieces;                 ///< Whether cp.async can copy.
-  static constexpr int kTaps = kSizes.taps;                      ///< Of a stage.
+  static constexpr int kTaps = kSizes.taps;                      ///< Per stage.
   static constexpr int kSize = static_cast<int>(sizeof(T));      ///< Bytes of an element.
   static constexpr int kRowBytes = kSizes.row_bytes;             ///< Of a gathered row in a stage.
   static constexpr int kDepth = kRowBytes / kSize;               ///< Products of a step.
@@ -94,7 +92,7 @@ struct MmaShape {
   static constexpr int kWeightBytes = N * kSize;         ///< Of a row of weights in a stage.
   static constexpr int kBytesA = M * kRowBytes;          ///< Of a stage's rows [M][kDepth].
   static constexpr int kBytesB = kDepth * kWeightBytes;  ///< Of its weights [kDepth][N].
-  static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, and behind them weights.
+  static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, followed by weights.
   /// Shared memory of a block: stages, indices, and the list of taps.
   static std::size_t shared_bytes(int taps) {
     return kStages * kStageBytes + sizeof(std::int32_t) * kIndexStages * kTaps * M +
@@ -140,7 +138,7 @@ __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv
   }
 }
 
-/// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
+/// Block Shape::kThreads; grid: all tiles, those of the same rows are consecutive.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_mma(GatheredRows<typename Shape::Number> conv, FastDivision by_chunks,
@@ -149,12 +147,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
   const auto indices_at = [=](int place) { return indices + place * Shape::kTaps * Shape::M; };
   const auto stage_at = [=](int place) { return stages + place * Shape::kStageBytes; };
-  // The last rows of the order have the most taps: their tiles begin first.
+  // The last rows of the order have the most taps: their tiles start first.
   const unsigned last = gridDim.x / tiles_n - 1;
   const std::int64_t m0 = std::int64_t{last - blockIdx.x / tiles_n} * Shape::M;
   const int n0 = static_cast<int>(blockIdx.x % tiles_n) * Shape::N;
   TapList<Shape> list(conv, by_chunks, m0, indices_at(kIndexStages));
-  list.find(reinterpret_cast<std::uint32_t*>(stages));  // which are still free
+  list.find(reinterpret_cast<std::uint32_t*>(stages));  // not yet in use as stages
 
   const int warp = static_cast<int>(threadIdx.x) / 32, part = warp / Shape::kWarpsN;
   const int warp_row = part * kWarpRows, warp_channel = warp % Shape::kWarpsN * Shape::kWarpN;
@@ -172,7 +170,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     if (step + kAhead < list.steps()) {
       ask_for_indices(conv, list, step + kAhead, indices_at(asked));
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   };
 #pragma unroll 1
   for (int step = 0; step < kAhead && step < list.steps(); ++step) {
@@ -189,23 +187,23 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   //       index[m] = nbr[tap][row m]                                              ask_for_indices()
   //       a[m] = index[m] >= 0 ? features[index[m]][chunk] : 0                    ask_for_rows()
   //       b[k] = weights[tap][chunk + k][n0 ...];   __syncthreads()               ask_for_weights()
-  //       for 32 bytes along k:  fragments of a and b, mma.sync into the sums     sums.add()
+  //       for 32 bytes along k:  fragments of a and b, mma.sync, accumulate         sums.add()
   //
-  // Places in the two rings are counted: a remainder would cost more.
+  // Positions in the two rings are counted, which is cheaper than a remainder.
   int read = 0, write = kAhead, known = kAhead, asked = 0;
 #pragma unroll 1
   for (int step = 0; step < list.steps(); ++step) {
     ptx::cp_async_wait_group<kAhead - 1>();
-    // Makes the copies of all threads visible to all: of this step's rows and weights, and of the
-    // indices of the rows that are asked for now. And separates the loads of the step before from
-    // the copies that will overwrite them.
+    // Makes the copies of all threads visible to all: this step's rows and weights, and the indices
+    // of the rows to copy next. Separates the loads of the previous step from the copies that
+    // overwrite its stage.
     __syncthreads();
     ask_for_step(step + kAhead, write, known, asked);
     const char* const a = stage_at(read);
     const int bytes = list.bytes_left(step);
 #pragma unroll
     for (int t = 0; t < Shape::kTaps; ++t) {
-      // A warp whose rows do not meet this tap has nothing to add.
+      // A warp whose rows do not have this tap skips it.
       if (!list.meets(step, t, part)) continue;
 #pragma unroll
       for (int deep = 0; deep < Shape::kTapBytes; deep += kDeep) {
@@ -246,7 +244,8 @@ void with_shape(const SparseConvProblem& conv, bool pieces, const Body& body) {
 
 template <class T>
 Declined supports_as(const SparseConvProblem& conv) {
-  // The tile for pieces is the larger one; whether there are any is known when there are arrays.
+  // The tile for pieces is the larger one; whether it applies depends on the alignment of the
+  // arrays.
   std::size_t bytes = 0;
   with_shape<T>(conv, true, [&]<class Shape>(Shape) { bytes = Shape::shared_bytes(conv.book.KV); });
   return why_no_shared(static_cast<std::int64_t>(bytes));
@@ -256,7 +255,7 @@ Declined supports(const SparseConvProblem& conv) {
   if (const Declined why = declined_by_precision(conv)) return why;
   if (const Declined why = why_not("sm_80")) return why;
   if (conv.book.KV > kMaxTaps) return text("more than ", kMaxTaps, " taps");
-  // Types of 16 bits have the same tiles.
+  // fp16 and bf16 have the same tiles.
   return conv.dtype == DType::f32 ? supports_as<float>(conv) : supports_as<Half>(conv);
 }
 

@@ -1,29 +1,30 @@
 /// @file implicit_gemm_sorted.cu
-/// @brief sparse_conv: rows with the same taps stand in the same tile.
+/// @brief sparse_conv: mask-sorted rows; the rows of a tile have similar taps, so more taps are
+/// skipped.
 ///
 /// - Before: implicit_gemm.cu
 /// - After: implicit_gemm_cp_async.cu, implicit_gemm_split_masks.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** A tile does every tap that any of its rows has. Neighbours in space have similar
-/// surroundings, but not the same ones: one row of 32 with a tap costs as much as 32. So the
-/// rulebook sorts the rows by their masks, and a tile takes 32 neighbours of *that* order. In the
-/// kernel the number of a tile's m-th row is another one, and the last tiles, with the largest
-/// masks, come first.
+/// **The idea.** A tile executes every tap that any of its rows has. Rows that are neighbours in
+/// space have similar taps, but not equal ones: a single row of 32 makes the tile execute its tap.
+/// The rulebook therefore sorts the rows by their masks, and a tile takes 32 consecutive rows of
+/// *that* order. The kernel reads the row numbers of a tile from the order. It starts with the last
+/// tiles, which have the largest masks.
 ///
 ///     order of the rows    taps of the rows      of a tile of 2
 ///     0 1 2 3              X.X  .X.  X.X  XX.    XXX  XXX     6 taps for 7 pairs: 12 / 7
 ///     1 3 0 2  (sorted)    .X.  XX.  X.X  X.X    XX.  X.X     4 taps:              8 / 7
 ///
-/// **Expect.** In sweep-64-subm3, executed over useful falls from 2.7 to 1.56 at tiles of 32 rows,
-/// and the time by as much: to 0.55 ms on an H200. Two levels further down a network, at 16 pairs a
-/// row, it falls only from 1.41 to 1.12: there is less to skip.
+/// **Expect.** In sweep-64-subm3, executed over useful falls from 2.7 to 1.56 with tiles of 32
+/// rows, and the time falls by the same ratio, to 0.55 ms on an H200. Two levels further down a
+/// network, with 16 pairs per row, the ratio only falls from 1.41 to 1.12.
 /// @expect loads_per_output.weights 373 / 16 = 23.3125, of 16 tiles' 432 taps 373 are left
 /// @expect loads_per_output.features 3838 / 512 = 7.496, as before
 /// @expect loads_per_output.order 1 / 32 = 0.031
-/// **Costs.** A sort of the rows by their masks, once for each rulebook; all layers over it share
-/// it. Rows of a tile lie anywhere in memory: their entries of nbr, and the rows of y, are read and
-/// written one by one. Declines what implicit_gemm declines.
+/// **Costs.** A sort of the rows by mask, once per rulebook; all layers that use the rulebook share
+/// it. The rows of a tile are scattered in memory, so its accesses to nbr and y are not coalesced
+/// across rows. Not supported: what implicit_gemm does not support.
 /// **Try.** Order the rows by how many taps they have, instead of which.
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -34,14 +35,16 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kRows = 32;    ///< Of a tile: as many as a warp has lanes.
+constexpr int kRows = 32;    ///< Rows of a tile: as many as a warp has lanes.
 constexpr int kBlockK = 16;  ///< Depth of a step.
 using Wide = gemm::ThreadTile<kRows, 64, kBlockK, 4, 4, 4>;
 using Narrow = gemm::ThreadTile<kRows, 32, kBlockK, 4, 4, 4>;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< tiles.
 
-/// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: the
-/// largest masks stand last, many of them with many taps, and what takes long should begin early.
+/// Block (Tile::kThreads), any one-dimensional grid. Tiles are taken in descending order: the
+/// largest masks, which mostly have the most taps, are at the end, and the longest tiles should
+/// start first.
 /// @param order [M]: which row is the 0th, 1st ..., sorted by their masks
 template <class Tile>
 __global__ void __launch_bounds__(Tile::kThreads)
@@ -49,7 +52,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
   __shared__ __align__(16) float a_tile[kRows * kPitchA];
   __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
-  __shared__ std::int32_t rows[kRows], inputs[kRows];  // numbers of rows and of their inputs, or -1
+  __shared__ std::int32_t rows[kRows], inputs[kRows];  // row numbers and their input rows, or -1
   __shared__ unsigned any;                             // bits of the taps that any row has
 
   const int thread = static_cast<int>(threadIdx.x), words = mask_words(conv.KV);
@@ -73,12 +76,13 @@ __global__ void __launch_bounds__(Tile::kThreads)
         for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
         if (thread == 0) any = bits;
       }
-      __syncthreads();  // `any` is there, and so are the rows
+      __syncthreads();  // `any` and `rows` are complete
       for (unsigned left = any; left != 0; left &= left - 1) {
         const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
         if (thread < kRows) inputs[thread] = row >= 0 ? conv.nbr[k * conv.M + row] : -1;
         for (int ci0 = 0; ci0 < conv.Cin; ci0 += kBlockK) {
-          __syncthreads();  // the inputs are there, and all have multiplied the tiles before
+          __syncthreads();  // `inputs` is complete, and all threads have multiplied the previous
+                            // tiles
           for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
             const int m = e / kBlockK, ci = ci0 + e % kBlockK;
             const bool exists = inputs[m] >= 0 && ci < conv.Cin;
@@ -91,21 +95,22 @@ __global__ void __launch_bounds__(Tile::kThreads)
             b_tile[e / Tile::kBlockN * kPitchB + e % Tile::kBlockN] =
                 exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
           }
-          __syncthreads();  // the tiles are there
-          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
+          __syncthreads();  // both tiles are complete before any thread reads them
+          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column
+          // j]
           tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
         }
       }
-      __syncthreads();  // all have read `any` before the next word's comes in its place
+      __syncthreads();  // all threads have read `any` before it is overwritten for the next word
     }
     tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
       if (rows[m] >= 0 && co0 + n < conv.Cout) store_sums<false>(conv, rows[m], co0 + n, four);
     });
-    __syncthreads();  // all have read the rows before the next tile's come in their place
+    __syncthreads();  // all threads have read `rows` before the next tile overwrites it
   }
 }
 
-/// Calls body.operator()<tile>() with the tile for so many output channels.
+/// Calls body.operator()<tile>() with the tile for this number of output channels.
 template <class Body>
 void with_tile(int Cout, const Body& body) {
   if (Cout <= Narrow::kBlockN) {
@@ -120,7 +125,7 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// As implicit_gemm, and order [M].
+/// Arrays as for implicit_gemm, and order [M].
 void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   const ImplicitGemm product = implicit_gemm_of(conv, arrays);
   with_tile(conv.Cout, [&]<class Tile>() {

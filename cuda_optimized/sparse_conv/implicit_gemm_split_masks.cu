@@ -1,30 +1,31 @@
 /// @file implicit_gemm_split_masks.cu
-/// @brief sparse_conv: two passes over half of the taps each, and each pass has an order of its
-/// own.
+/// @brief sparse_conv: split masks; two passes over half of the taps, each with its own row order.
 ///
 /// - Before: implicit_gemm_sorted.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** 27 taps make 2^27 masks, and a sweep has tens of thousands of different ones: even
-/// sorted, most tiles hold several. 14 taps make 2^14: most tiles hold one. So the taps are cut in
-/// two halves, and the rows sorted once for each. The second pass adds to what the first has
-/// stored. Bias goes in with the first, the activation with the second.
+/// **The idea.** 27 taps make 2^27 possible masks, and a sweep has tens of thousands of different
+/// ones: even sorted, most tiles hold several masks. 14 taps make 2^14, and most tiles hold one
+/// mask. The taps are therefore cut into two halves, and the rows are sorted once for each half.
+/// The second pass adds to the results of the first. The first pass adds the bias, the second
+/// applies the activation.
 ///
 ///     taps 0 ... 13, rows in order 0:    y[row]  =      bias + sum of the first half
 ///     taps 14 ... 26, rows in order 1:   y[row] +=             sum of the second
 ///
-/// **Expect.** In sweep-64-subm3, executed over useful falls from 1.56 to 1.14 at tiles of 32 rows:
-/// 0.40 ms on an H200. The price is one more reading and writing of y, 64 MB or some 15 us, and one
-/// more launch. With fewer taps a tile, its beginning and end, in which nothing is multiplied,
-/// count more.
+/// **Expect.** In sweep-64-subm3, executed over useful falls from 1.56 to 1.14 with tiles of 32
+/// rows: 0.40 ms on an H200. This costs one more read and write of y, 64 MB or about 15 us, and one
+/// more launch. With fewer taps per tile, its prologue and epilogue, which multiply nothing, take a
+/// larger share of the time.
 /// @expect loads_per_output.weights 328 / 16 = 20.5, 328 taps are left
 /// @expect launches 2, two halves of the taps
 /// @expect lanes_per_output.y.store 2
 /// @expect loads_per_output.y 1, by the second half
-/// **Costs.** A second sort in the rulebook. Each row's sum is rounded in two parts, but these do
-/// not depend on the order of the rows: the bits are still the same in every run. Declines what
-/// implicit_gemm declines.
-/// **Try.** Three parts: how far does executed over useful fall, and what does y cost then?
+/// **Costs.** A second sort in the rulebook. The sum of each output is rounded in two parts, which
+/// do not depend on the row order: every run gives the same bits. Not supported: what implicit_gemm
+/// does not support.
+/// **Try.** Use three parts: how far does executed over useful fall, and what does the traffic of y
+/// cost?
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
@@ -34,21 +35,23 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kRows = 32;    ///< Of a tile: as many as a warp has lanes.
+constexpr int kRows = 32;    ///< Rows of a tile: as many as a warp has lanes.
 constexpr int kBlockK = 16;  ///< Depth of a step.
 using Wide = gemm::ThreadTile<kRows, 64, kBlockK, 4, 4, 4>;
 using Narrow = gemm::ThreadTile<kRows, 32, kBlockK, 4, 4, 4>;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More tiles than these: blocks stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< tiles.
 
-/// Block (Tile::kThreads), any one-dimensional grid. From the last tile back to the first: the
-/// largest masks stand last, many of them with many taps, and what takes long should begin early.
+/// Block (Tile::kThreads), any one-dimensional grid. Tiles are taken in descending order: the
+/// largest masks, which mostly have the most taps, are at the end, and the longest tiles should
+/// start first.
 template <class Tile>
 __global__ void __launch_bounds__(Tile::kThreads)
     sparse_conv_implicit_gemm_split_masks(HalfOfTaps half) {
   constexpr int kPitchA = kBlockK + 4, kPitchB = Tile::kBlockN;
   __shared__ __align__(16) float a_tile[kRows * kPitchA];
   __shared__ __align__(16) float b_tile[kBlockK * kPitchB];
-  __shared__ std::int32_t rows[kRows], inputs[kRows];  // numbers of rows and of their inputs, or -1
+  __shared__ std::int32_t rows[kRows], inputs[kRows];  // row numbers and their input rows, or -1
   __shared__ unsigned any;                             // bits of the taps that any row has
 
   const ImplicitGemm& conv = half.conv;
@@ -73,12 +76,13 @@ __global__ void __launch_bounds__(Tile::kThreads)
         for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
         if (thread == 0) any = bits & taps_in_word(half, word);
       }
-      __syncthreads();  // `any` is there, and so are the rows
+      __syncthreads();  // `any` and `rows` are complete
       for (unsigned left = any; left != 0; left &= left - 1) {
         const std::int64_t k = 32 * word + __ffs(static_cast<int>(left)) - 1;
         if (thread < kRows) inputs[thread] = row >= 0 ? conv.nbr[k * conv.M + row] : -1;
         for (int ci0 = 0; ci0 < conv.Cin; ci0 += kBlockK) {
-          __syncthreads();  // the inputs are there, and all have multiplied the tiles before
+          __syncthreads();  // `inputs` is complete, and all threads have multiplied the previous
+                            // tiles
           for (int e = thread; e < kRows * kBlockK; e += Tile::kThreads) {
             const int m = e / kBlockK, ci = ci0 + e % kBlockK;
             const bool exists = inputs[m] >= 0 && ci < conv.Cin;
@@ -91,21 +95,22 @@ __global__ void __launch_bounds__(Tile::kThreads)
             b_tile[e / Tile::kBlockN * kPitchB + e % Tile::kBlockN] =
                 exists ? conv.weights[(k * conv.Cin + ci) * conv.Cout + co] : 0.0f;
           }
-          __syncthreads();  // the tiles are there
-          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
+          __syncthreads();  // both tiles are complete before any thread reads them
+          // for k, i, j:  sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column
+          // j]
           tile.template multiply_along_k<kPitchA, kPitchB>(a_tile, b_tile, sums);
         }
       }
-      __syncthreads();  // all have read `any` before the next word's comes in its place
+      __syncthreads();  // all threads have read `any` before it is overwritten for the next word
     }
     tile.for_each_four_along_k(sums, [&](int m, int n, float4 four) {
       if (rows[m] >= 0 && co0 + n < conv.Cout) store_sums<false>(conv, rows[m], co0 + n, four);
     });
-    __syncthreads();  // all have read the rows before the next tile's come in their place
+    __syncthreads();  // all threads have read `rows` before the next tile overwrites it
   }
 }
 
-/// Calls body.operator()<tile>() with the tile for so many output channels.
+/// Calls body.operator()<tile>() with the tile for this number of output channels.
 template <class Body>
 void with_tile(int Cout, const Body& body) {
   if (Cout <= Narrow::kBlockN) {
@@ -120,7 +125,7 @@ Declined supports(const SparseConvProblem& conv) {
   return {};
 }
 
-/// As implicit_gemm, and split_order [2][M].
+/// Arrays as for implicit_gemm, and split_order [2][M].
 void run(const SparseConvProblem& conv, const SparseConvArrays& arrays, const Context&) {
   for (int half = 0; half < 2; ++half) {
     with_tile(conv.Cout, [&]<class Tile>() {

@@ -3,11 +3,11 @@
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - After: implicit_gemm_fused_sort.cu
-/// - Shapes and workspace: shared/stage_shapes.cuh; ring, copies and store: shared/stage_ring.cuh
+/// - Shapes, workspace: shared/stage_shapes.cuh; ring, copies and store: shared/stage_ring.cuh
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Four producer warps find taps and rows and start the copies; a consumer warpgroup
-/// executes nothing but wgmma. Their loops are produce() and consume() below.
+/// **The idea.** Four producer warps start the copies (produce()); one consumer warpgroup executes
+/// wgmma (consume()).
 ///
 ///     producers, 32 rows a warp            stages               consumers, 128 rows
 ///     wait for empty[s]               +---------------+         wait for full[s]
@@ -15,12 +15,10 @@
 ///     weights: one bulk copy a tap  ->| 32 channels   |         all but this stage's are done:
 ///     arrive at full[s] when landed   +---------------+---->    arrive at empty[s - 1]
 ///
-/// Each stage has two mbarriers. A producer does not wait for its copies: the hardware arrives at
-/// full[s] when they have landed, so all stages may be in flight at once. Producers run ahead into
-/// the next tile. A stage holds as many taps as fit 128 bytes of a row: four of 16 channels in 16
-/// bits, two of 32.
+/// Each stage has two mbarriers. The hardware arrives at full[s] when copies have landed. A stage
+/// holds as many taps as fit 128 bytes of a row: in fp16 or bf16, four of 16 channels or two of 32.
 ///
-/// **Expect.** Bytes from the L2 cache limit the kernel. In 16 bits, for sweep-16-subm3,
+/// **Expect.** Bytes from the L2 cache limit the kernel. In fp16, for sweep-16-subm3,
 /// sweep-32-subm3, sweep-64-subm3 and sweep-128-subm3, they are 67, 119, 263 and 713 MB, at 4 TB/s
 /// 17, 30, 66 and 178 us. wgmma alone would take 2, 5, 17 and 64 us on an H200.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
@@ -28,9 +26,7 @@
 /// @expect loads_per_output.features 1 / 4 = 0.25, rounded once, in vectors
 /// @expect loads_per_output.nbr 3838 / 16384 = 0.234, of pairs alone
 /// @expect launches 2, with the rounding
-/// **Costs.** 256 threads and 64 to 100 KB of shared memory a block; workspace for weights, and for
-/// features that are FP32 or unaligned. Not supported: precision fp32, GPUs other than sm_90a, more
-/// than 1024 taps.
+/// **Costs.** 64 to 100 KB of shared memory per block of 256 threads, and workspace.
 /// **Try.** Tune the table of shapes. With half a tap's channels a stage, which numbers change?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -45,10 +41,11 @@ namespace {
 using namespace producers;
 
 constexpr int kCopyThreads = 256;             ///< Of prepare().
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< pieces.
 
-/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Any
-/// one-dimensional grid.
+/// A thread packs one piece at a time, so that the loads of neighbouring threads are contiguous.
+/// Any one-dimensional grid.
 template <class Shape>
 __global__ void sparse_conv_implicit_gemm_warp_specialized_prepare(
     Preparation<typename Shape::Number> p) {
@@ -101,8 +98,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
     TapWalk<Shape> walk(pass, row);
     walk.find(ring.met[turn]);
     if (producer() == 0) ring.following[turn] = following;
-    // Separates these stores from the loads below. The next stores to the same place come two tiles
-    // later: before them all producers have passed this barrier for the tile between.
+    // Separates these stores from the loads below. The next stores to the same addresses are two
+    // tiles later; all producers pass this barrier once in between.
     ptx::named_barrier_sync(1, kProducers);
     following = ring.following[turn];
     row = own_row<Shape>(pass, following);  // in flight until the next tile begins
@@ -141,7 +138,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
         for (int t = 0; t < Shape::kTaps; ++t) {
           ask_for_rows<Shape>(pass, now.index[t], chunk * Shape::kDepth, a + t * Shape::kBytesA);
         }
-        // Arrives at the barrier when this thread's copies have landed; the thread goes on at once.
+        // The hardware arrives at the barrier when this thread's copies have landed; the thread
+        // does not wait.
         ptx::cp_async_mbarrier_arrive_noinc(full);
         place.advance();
       }
@@ -173,7 +171,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   };
   Place<Shape> place;
   for (int ends = kNothing; ends != kBlock;) {
-    // The tile's number comes with its first stage. Its rows are needed at the end.
+    // The label of a tile's first stage has the tile's index. The rows are needed at the end.
     ptx::mbarrier_wait(&ring.full[place.stage], place.round);
     const Corner corner = corner_of<Shape>(pass, told_all(ring.label[place.stage].tile));
     std::int32_t rows[kRowTiles][2];
@@ -227,7 +225,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   }
 }
 
-/// Block kBlockThreads; grid: tiles, or fewer blocks.
+/// Block (kBlockThreads); grid: one block per tile or fewer, persistent.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_warp_specialized(Pass<typename Shape::Number> pass, bool pieces) {
@@ -236,8 +234,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that copies
-      // weights.
+      // Each producer thread arrives when its copies have landed; the thread that copies weights
+      // arrives once more.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
     }
@@ -250,12 +248,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   } else {
     set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
     const std::int32_t row = own_row<Shape>(pass, static_cast<int>(blockIdx.x));
-    wait_for_kernel_before();  // weights and rows as prepare() leaves them, and its counter
+    wait_for_kernel_before();  // prepare() has stored weights, rows and the tile counter
     produce(pass, row, ring, stages);
   }
 }
 
-/// Two launches: weights as wgmma takes them, and rows, if they need it; then the product.
+/// Two launches: the first packs the weights in the layout of wgmma and copies rows where needed;
+/// the second is the GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv, std::int64_t sources,

@@ -1,25 +1,21 @@
 /// @file implicit_gemm_wgmma.cu
-/// @brief sparse_conv with Hopper's wgmma: gathered rows are multiplied where they landed.
+/// @brief sparse_conv: wgmma on gathered rows; cp.async writes them to shared memory in swizzled
+/// order.
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - The same maths: cpu_reference/sparse_conv/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The tiles, lists of taps and rings are those of implicit_gemm_mma.cu. But where a
-/// warp there needs 4 ldmatrix and 8 mma.sync for each 32 bytes of depth, here one instruction of
-/// four warps is enough: `wgmma` reads both operands from shared memory by itself.
+/// **The idea.** Tiles, tap lists and rings are those of implicit_gemm_mma.cu. A warpgroup executes
+/// one `wgmma` per 32 bytes of depth, instead of 4 ldmatrix and 8 mma.sync per warp.
 ///
 ///     cp.async, row by row            stage                 two warpgroups
 ///     features[nbr[tap][row]]  ->  a [128][64]  128 bytes   d [64][Cout] += a [64][64] * b
 ///     weights of the tap       ->  b [Cout][64]   a row     d [64][Cout] += a [64][64] * b
 ///
-/// Hopper's TMA (TMA) copies boxes, and rows from anywhere are no box. So threads copy, and
-/// permute the 16-byte pieces of a row as the engine would: wgmma undoes it. fence.proxy.async
-/// makes what threads have written visible to wgmma. Products run while the threads ask for the
-/// rows of a later step.
-///
-/// Both operands must lie along k. Weights [Cin][Cout] do not: a kernel transposes them into the
-/// workspace first. And wgmma truncates float32 to TF32, so another kernel first rounds all
-/// features into the workspace. Both count.
+/// Threads copy gathered rows with cp.async and apply TMA's 128-byte swizzle themselves.
+/// fence.proxy.async makes these writes visible to wgmma, which reads through the async proxy. Both
+/// operands must be contiguous along k: one kernel transposes the weights. wgmma truncates float32
+/// to TF32: another kernel rounds all features first.
 ///
 /// **Expect.** As many bytes from L2 as implicit_gemm_mma, and a third of its instructions.
 /// Predicted on an H200 in float16: 70 us for sweep-64-subm3, 160 us for sweep-128-subm3.
@@ -29,9 +25,9 @@
 /// @expect loads_per_output.features 1, rounded once
 /// @expect launches 3
 /// **Costs.** All 128 rows of a tile are multiplied if any of them needs the tap. Stages are 128
-/// bytes deep: with 32 halves, half of each is zeros. Workspace for the weights and, in float32,
-/// the features. Declined: precision fp32; GPUs other than compute capability 9.0; over 1024 taps.
-/// **Try.** Leave out fence.proxy.async. Does a test notice, here or on a GPU?
+/// bytes deep: with 32 fp16 channels, half of each is zeros. Needs workspace. Not supported:
+/// precision fp32, GPUs other than sm_90a, over 1024 taps.
+/// **Try.** Leave out fence.proxy.async. Does a test notice, on the emulator or on a GPU?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/needs.hpp"
 #include "core/cuda/workspace_cutter.hpp"
@@ -46,38 +42,40 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
-constexpr int kStages = 3;           ///< In shared memory.
-constexpr int kAhead = kStages - 1;  ///< Steps whose rows are on their way.
-/// Indices wait in a ring of their own, which runs kAhead steps ahead of the rows.
+constexpr int kStages = 3;           ///< Number of stages in shared memory.
+constexpr int kAhead = kStages - 1;  ///< Steps whose rows are in flight.
+/// Indices have a separate ring, which is kAhead steps ahead of the rows.
 constexpr int kIndexStages = 2 * kAhead;
 constexpr int kCopyThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More numbers than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< elements.
 
 /// The sizes of a kernel: two warpgroups, of kWarpgroupRows rows each, have all its channels.
 struct TileSizes {
-  int channels;        ///< Of a block's tile.
-  bool pieces = true;  ///< Rows begin at multiples of 16 bytes, and are multiples of them.
+  int channels;        ///< Size of a block's tile.
+  bool pieces = true;  ///< Rows are aligned to 16 bytes and multiples of 16 bytes long.
 };
 constexpr TileSizes kElements = {.channels = 64, .pieces = false};
 constexpr TileSizes kNarrow = {.channels = 64};
 constexpr TileSizes kLarge = {.channels = 128};
 
-/// What follows from them for a type.
+/// The constants that follow from these sizes for a type.
 template <class T, TileSizes kSizes>
 struct WgmmaShape {
-  using Number = T;  ///< Of features, weights, result.
-  static constexpr int M = 2 * kWarpgroupRows, N = kSizes.channels;  ///< Of a block's tile.
-  static constexpr int kThreads = 256;                               ///< Of a block.
-  static constexpr int kBlocks = 2;                                  ///< That should fit on an SM.
-  static constexpr bool kPieces = kSizes.pieces;                     ///< Whether cp.async can copy.
-  static constexpr int kTaps = 1;                                    ///< Of a stage.
-  static constexpr int kSize = static_cast<int>(sizeof(T));          ///< Bytes of an element.
+  using Number = T;  ///< Type of features, weights and result.
+  static constexpr int M = 2 * kWarpgroupRows, N = kSizes.channels;  ///< Size of a block's tile.
+  static constexpr int kThreads = 256;                               ///< Per block.
+  static constexpr int kBlocks = 2;                          ///< Blocks that should be resident
+                                                             ///< on an SM.
+  static constexpr bool kPieces = kSizes.pieces;             ///< Whether cp.async can copy.
+  static constexpr int kTaps = 1;                            ///< Per stage.
+  static constexpr int kSize = static_cast<int>(sizeof(T));  ///< Bytes of an element.
   static constexpr int kRowBytes = 128;             ///< Of a row in a stage, as wgmma takes them.
   static constexpr int kDepth = kRowBytes / kSize;  ///< Products of a step.
   static constexpr int kTapDepth = kDepth;          ///< Products of one tap.
   static constexpr int kBytesA = M * kRowBytes;     ///< Of a stage's rows [M][kDepth].
   static constexpr int kBytesB = N * kRowBytes;     ///< Of its weights [N][kDepth].
-  static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, and behind them weights.
+  static constexpr int kStageBytes = kBytesA + kBytesB;  ///< Rows, followed by weights.
   static_assert(kBytesA % kSwizzleAtom == 0 && kBytesB % kSwizzleAtom == 0);
   /// Shared memory of a block: stages, which begin at a multiple of kSwizzleAtom, indices, and the
   /// list of taps.
@@ -110,7 +108,7 @@ __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv
   }
 }
 
-/// Block Shape::kThreads; grid: all tiles, those of the same rows side by side.
+/// Block Shape::kThreads; grid: all tiles, those of the same rows are consecutive.
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     sparse_conv_implicit_gemm_wgmma(GatheredRows<typename Shape::Number> conv,
@@ -120,12 +118,12 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   auto* const indices = reinterpret_cast<std::int32_t*>(stages + kStages * Shape::kStageBytes);
   const auto indices_at = [=](int place) { return indices + place * Shape::kTaps * Shape::M; };
   const auto stage_at = [=](int place) { return stages + place * Shape::kStageBytes; };
-  // The last rows of the order have the most taps: their tiles begin first.
+  // The last rows of the order have the most taps: their tiles start first.
   const unsigned last = gridDim.x / tiles_n - 1;
   const std::int64_t m0 = std::int64_t{last - blockIdx.x / tiles_n} * Shape::M;
   const int n0 = static_cast<int>(blockIdx.x % tiles_n) * Shape::N;
   TapList<Shape> list(conv, by_chunks, m0, indices_at(kIndexStages));
-  list.find(reinterpret_cast<std::uint32_t*>(stages));  // which are still free
+  list.find(reinterpret_cast<std::uint32_t*>(stages));  // not yet in use as stages
 
   const int group = static_cast<int>(threadIdx.x) / 128, warp = static_cast<int>(threadIdx.x) / 32;
   WarpgroupSums<typename Shape::Number, Shape::N> sums;
@@ -139,7 +137,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
     if (step + kAhead < list.steps()) {
       ask_for_indices(conv, list, step + kAhead, indices_at(asked));
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   };
 #pragma unroll 1
   for (int step = 0; step < kAhead && step < list.steps(); ++step) {
@@ -150,15 +148,16 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   __syncthreads();  // makes the first indices of all threads visible to all
 #pragma unroll 1
   for (int step = 0; step < kAhead; ++step) ask_for_step(step, step, step, step + kAhead);
-  // Places in the two rings, counted: a remainder would cost more.
+  // Positions in the two rings are counted, which is cheaper than a remainder.
   int read = 0, write = kAhead, known = kAhead, asked = 0;
 #pragma unroll 1
   for (int step = 0; step < list.steps(); ++step) {
     ptx::cp_async_wait_group<kAhead - 1>();
-    ptx::fence_proxy_async();  // copies that wgmma will read
-    // Makes the copies of all threads visible to all: of this step's rows and weights, and of the
-    // indices of the rows that are asked for now. And separates the loads of the step before from
-    // the copies that will overwrite them.
+    ptx::fence_proxy_async();  // cp.async writes through the generic proxy, wgmma reads through the
+                               // async proxy
+    // Makes the copies of all threads visible to all: this step's rows and weights, and the indices
+    // of the rows to copy next. Separates the loads of the previous step from the copies that
+    // overwrite its stage.
     __syncthreads();
     const char* const a = stage_at(read);
     const std::uint64_t left = ptx::wgmma_descriptor(a + group * kWarpgroupRows * Shape::kRowBytes);
@@ -171,7 +170,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
       sums.add(left + next, right + next);
     }
     ptx::wgmma_commit_group();
-    ask_for_step(step + kAhead, write, known, asked);  // while the products run
+    ask_for_step(step + kAhead, write, known, asked);  // while the wgmmas execute
     ptx::wgmma_wait_group<0>();
     read = read + 1 == kStages ? 0 : read + 1;
     write = write + 1 == kStages ? 0 : write + 1;
@@ -181,7 +180,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kBlocks)
   store_rows(conv, list, sums, n0, 16 * warp, 0);
 }
 
-/// Rounds numbers [count]. Any one-dimensional grid.
+/// Rounds elements [count]. Any one-dimensional grid.
 __global__ void sparse_conv_implicit_gemm_wgmma_round_numbers(std::int64_t count, const float* from,
                                                               float* to) {
   for (const std::int64_t i : grid_stride(count)) to[i] = as_factor(from[i]);
@@ -208,15 +207,15 @@ Declined supports(const SparseConvProblem& conv) {
   return why_not("sm_90a");
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   T* transposed;      ///< Weights.
   T* rounded;         ///< Features; of float32 alone.
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 template <class T>
 Workspace<T> workspace_at(const SparseConvProblem& conv, std::byte* begin) {
   Workspace<T> work{};

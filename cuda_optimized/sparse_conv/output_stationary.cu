@@ -1,37 +1,32 @@
 /// @file output_stationary.cu
-/// @brief sparse_conv: every output collects its sum, tap by tap, in a register.
+/// @brief sparse_conv: output-stationary; each thread accumulates one output over all taps in a
+/// register.
 ///
 /// - Before: cuda_naive/sparse_conv/scatter.cu
 /// - After: grouped_gemm.cu, implicit_gemm.cu, gather_gemm_scatter.cu
 /// - The same maths: cpu_reference/sparse_conv/direct.cpp
 ///
-/// **The idea.** Give each output to a thread that stays with it. The table nbr[k][out] answers the
-/// question that an output asks: which input row do I meet at tap k, if any? Then the sum runs over
-/// taps and channels in a register, and is stored once. Outputs without pairs store their zero.
+/// **The idea.** One thread owns one output. The table nbr[k][out] holds the input row of each
+/// output row at tap k, or -1. The thread accumulates over taps and channels in a register and
+/// stores the result once.
 ///
 ///     nbr          out 0  1  2  3            thread (out = 2, co):
-///       k = 0        -1  0 -1  2               k = 0   nothing
-///       k = 1         0  1  2  3               k = 1   sum += features[2] . W_1[co]
-///       k = 2         1 -1  3 -1               k = 2   sum += features[3] . W_2[co]
+///       k = 0        -1  0 -1  2               k = 0   no input
+///       k = 1         0  1  2  3               k = 1   acc += features[2] . W_1[co]
+///       k = 2         1 -1  3 -1               k = 2   acc += features[3] . W_2[co]
 ///
-/// A warp's threads have neighbouring channels of one row: its loads of weights are coalesced, its
-/// loads of nbr and features are of one address, and it skips a missing tap as a whole. The sum
-/// over channels has no condition in it, so that eight of its loads can be in flight.
-///
-/// **Expect.** No atomics and no zeroing; deterministic. Two loads a multiply-add, as in scatter,
-/// whose atomics a GPU's L2 takes well: in the forward pass this gains little. It pays in the
-/// gradient, where scatter's loads are not coalesced. A small problem (few rows, few channels)
-/// leaves most of the GPU idle while each thread goes through all taps. nbr adds KV * M * 4 bytes;
-/// in a LiDAR sweep three quarters of it are -1.
+/// **Expect.** The result is deterministic, without atomics and without zeroing y. There are two
+/// loads per multiply-add, as in scatter, whose atomics the L2 cache handles well: the forward pass
+/// gains little. The gradient gains, because scatter's loads are not coalesced there. Small
+/// problems leave most SMs idle. nbr adds KV * M * 4 bytes; in a LiDAR sweep three quarters of its
+/// entries are -1.
 /// @expect lanes.y.atomic 0
 /// @expect loads_per_output.features 3838 * 32 / 512 = 239.875, one for each multiply-add
 /// @expect loads_per_output.nbr 27
 /// @expect launches 1, nothing is zeroed
-/// **Costs.** With fewer than 32 output channels a warp spans several rows, and waits for each tap
-/// that any of them has. Every row reads all weights of its taps again, through the caches.
-/// Declines other types than float32.
-/// **Try.** Take 8 output channels. How many rows does a warp span now, and how many of its lanes
-/// wait at a tap that only one of these rows has?
+/// **Costs.** With fewer than 32 output channels a warp spans several rows and executes each tap
+/// that any of them has. Each row reads all weights of its taps through the caches. Float32 only.
+/// **Try.** Take 8 output channels. How many lanes are idle at a tap that only one row has?
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"
@@ -41,8 +36,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More rows than these take: blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// Block (channels, rows); any grid (rows, channels).
 __global__ void sparse_conv_output_stationary(OutputStationary conv) {
@@ -57,7 +53,7 @@ __global__ void sparse_conv_output_stationary(OutputStationary conv) {
       float sum = conv.bias != nullptr ? conv.bias[c] : 0.0f;
       for (std::int64_t k = 0; k < conv.taps; ++k) {
         const std::int64_t met = conv.table[k * conv.rows + row];
-        if (met < 0) continue;  // most taps of most rows meet nothing
+        if (met < 0) continue;  // most taps of most rows have no input
         const float* from = conv.from + met * summed;
         const float* weights = conv.weights + k * summed * channels + c;
 #pragma unroll 8

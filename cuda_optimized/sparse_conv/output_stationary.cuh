@@ -1,5 +1,5 @@
 /// @file output_stationary.cuh
-/// @brief A sparse convolution in which outputs collect: for the forward pass and for dgrad.
+/// @brief The output-stationary sparse convolution, for the forward pass and for dgrad.
 #pragma once
 
 #include "core/activation.hpp"
@@ -19,13 +19,13 @@ struct OutputStationary {
   const float* weights;                      ///< [taps][summed][channels]
   float* to;                                 ///< [rows][channels], wholly written
   const float* bias = nullptr;               ///< [channels], or null
-  Activation activation = Activation::none;  ///< Of complete sums.
+  Activation activation = Activation::none;  ///< Applied to complete results.
 };
 
-/// Computes all of `to` in one launch; the order of every sum is fixed.
+/// Computes all of `to` in one launch; the order of all additions is fixed.
 void launch_output_stationary(const OutputStationary& conv);
 
-/// What it chooses for so many channels, in a few words.
+/// A short description of its choice for this number of channels.
 std::string output_stationary_in_words(int channels);
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

@@ -1,37 +1,32 @@
 /// @file implicit_gemm.cu
-/// @brief sparse_dgrad: tiles of rows in the order of their masks, gathered while they are
-/// multiplied.
+/// @brief sparse_dgrad: implicit GEMM on mask-sorted rows; dy is gathered into shared-memory tiles.
 ///
 /// - Before: output_stationary.cu
 /// - After: implicit_gemm_mma.cu, mirrored_table.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** A block computes a tile of dx in registers, 128 rows x 64 channels or 64 x 128.
-/// Tap after tap it multiplies the rows of dy that its rows meet by the tap's transposed matrix.
-/// Rows are gathered, and matrices transposed, while they are copied to shared memory.
+/// For each tap it multiplies the gathered rows of dy by the tap's transposed matrix. Rows are
+/// gathered and matrices transposed while they are copied to shared memory.
 ///
 ///     tile of dx         tap k:   nbr_back[k]     dy            W_k [ci][co]
 ///       row  6   + - - +             12   - - >  row 12   x     copied as [co][ci]
 ///       row 41   |     |  +=         -1          zeros
 ///       row  9   + - - +              3   - - >  row  3
 ///
-/// A tile pays for every tap that any of its rows has, so rows with the same taps should be
-/// together. `split_order_back` sorts them by their masks, once for each half of the taps. Each
-/// half is a launch, and the second adds to what the first has stored.
+/// A tile executes every tap that any of its rows has, so rows with the same taps belong together.
+/// `split_order_back` sorts rows by mask, once per half of the taps. Each half is a launch; the
+/// second adds to the results of the first.
 ///
-/// **Expect.** In sweep-64-subm3 a row has 6.9 of 27 taps. 128 rows have 22 of them in the order of
-/// the sites, 13.5 in the order of whole masks, and 9 in the two orders. A warp, which computes 32
-/// rows, skips those that none of its own has: 7.9 are left, 8.1 GFLOP for 7.1 useful ones.
-/// Predicted on an H200: 190 us.
+/// **Expect.** In sweep-64-subm3 a row has 6.9 of 27 taps. 128 rows have 22 of them in site order,
+/// 13.5 in the order of whole masks, and 9 in the two orders. A warp of 32 rows skips taps that
+/// none of its rows has: 7.9 remain, 8.1 GFLOP for 7.1 useful ones. Predicted on an H200: 190 us.
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 328 / 16 = 20.5, of 32 * 27
 /// @expect launches 2, two halves of the taps
 /// @expect loads_per_output.nbr_back 3838 / 16384 = 0.234, of pairs alone
-/// **Costs.** dx is read and written once more by the second launch: 64 MB, mostly in L2. 19 to 61
-/// KB of shared memory, a quarter of it for the numbers of gathered rows. Declines other types than
-/// float32.
-/// **Try.** Take order_back and a single launch. How many taps does a tile compute now, on average?
-/// And in the order of the sites?
+/// **Costs.** The second launch reads and writes dx again: 64 MB, mostly in L2. Float32 only.
+/// **Try.** Use order_back and one launch. How many taps does a tile execute?
 #include <algorithm>
 
 #include "core/cuda/device_attribute.hpp"
@@ -48,7 +43,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
 constexpr int kStep = 16;   ///< Channels of dy that are multiplied at a time.
-constexpr int kStages = 3;  ///< Steps whose tiles are in shared memory, or on their way.
+constexpr int kStages = 3;  ///< Steps whose tiles are in shared memory or in flight.
 
 // Tiles of rows x channels of dx. A warp has 32 of the rows, in the first one 16.
 using Wide = gemm::ThreadTile<64, 128, kStep, 8, 8, 2>;
@@ -56,22 +51,24 @@ using Medium = gemm::ThreadTile<128, 64, kStep, 8, 8, 4>;
 using Narrow = gemm::ThreadTile<128, 32, kStep, 8, 4, 4>;
 using Small = gemm::ThreadTile<32, 32, kStep, 8, 4, 4>;
 [[maybe_unused]] constexpr int kThreadsPerSm = 384;  ///< With up to 168 registers each.
-constexpr std::int64_t kEnoughTiles = 64;            ///< Of 128 rows; with fewer, small ones.
+constexpr std::int64_t kEnoughTiles = 64;            ///< Number of tiles of 128 rows below which
+                                                     ///< smaller tiles are used.
 
-/// A half of the taps, and what is done with its sums.
+/// A half of the taps, and whether it adds to dx.
 struct Half {
   int first, end;             ///< taps
   const std::int32_t* order;  ///< [rows]
-  bool accumulate;            ///< whether dx has the sums of the other half already
+  bool accumulate;            ///< whether dx already has the result of the other half
 };
 
 /// What a block has in shared memory.
 template <class Tile>
 struct Shared {
-  /// dy's rows as they lie, [row][co]; 4 floats between rows: see ThreadTile::multiply_along_k().
+  /// dy's rows in the layout of memory, [row][co]; padded by 4 floats: see
+  /// ThreadTile::multiply_along_k().
   static constexpr int kPitchA = kStep + 4;
-  /// The weights transposed, [co][ci]; a warp copies 8 co of 4 ci at once: with 4 floats between
-  /// the rows of the tile, they meet 32 banks.
+  /// The weights transposed, [co][ci]; a warp copies 8 co of 4 ci at once: with rows padded by 4
+  /// floats, its 32 stores access 32 different banks.
   static constexpr int kPitchB = Tile::kBlockN + 4;
 
   float a[kStages][Tile::kBlockM * kPitchA];   ///< dy
@@ -87,7 +84,7 @@ class TapCopies {
                        int ci0)
       : gemm_(gemm), shared_(shared), left_(taps), word_(word), ci0_(ci0) {}
 
-  /// Asks for the next step's tiles, if there is one, and closes the group.
+  /// Starts the copies of the next step's tiles, if there is one, and commits the group.
   __device__ void ask_for_next() {
     if (left_ != 0) {
       copy_rows(shared_.a[stage_]);
@@ -100,7 +97,7 @@ class TapCopies {
       }
       stage_ = stage_ + 1 == kStages ? 0 : stage_ + 1;
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   }
 
  private:
@@ -146,7 +143,7 @@ class TapCopies {
 
   const ImplicitGemm& gemm_;
   Shared<Tile>& shared_;
-  unsigned left_;  // taps whose copies have not all been asked for
+  unsigned left_;  // taps whose copies have not all been started
   int word_, ci0_;
   int co0_ = 0, ordinal_ = 0, stage_ = 0;  // of the next step
 };
@@ -166,10 +163,10 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   const int tiles = ceil_div(gemm.rows, Tile::kBlockM);
   for (int index = static_cast<int>(blockIdx.x); index < tiles;
        index += static_cast<int>(gridDim.x)) {
-    // The last rows have the largest masks, and by and large the most taps: they come first, so
-    // that no long tile is left at the end.
+    // The last rows have the largest masks and mostly the most taps. Their tiles start first, so
+    // that no long tile runs alone at the end.
     const std::int64_t first = std::int64_t{tiles - 1 - index} * Tile::kBlockM;
-    __syncthreads();  // the last tile's rows are used up
+    __syncthreads();  // all threads have finished with the rows of the previous tile
     shared.taps.choose_rows(half.order, first, gemm.rows);
     float sums[Tile::kThreadM][Tile::kThreadN] = {};
     for (int word = half.first / 32; 32 * word < half.end; ++word) {
@@ -189,9 +186,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
         const bool skipped = (mine & left & (~left + 1)) == 0;  // no row of this warp has the tap
         for (int step = 0; step < steps_of_tap; ++step) {
           ptx::cp_async_wait_group<kStages - 2>();
-          // Now this thread's copies of the step have landed. The barrier: those of the others,
-          // too, and all have read what they need of the step before, into whose stage the next
-          // copies go.
+          // This thread's copies of the step have landed. The barrier makes those of all threads
+          // visible, and separates the loads of the previous step from the copies into its stage.
           __syncthreads();
           copies.ask_for_next();
           if (!skipped) {
@@ -292,7 +288,7 @@ void launch_implicit_gemm(const ImplicitGemm& gemm) {
 }
 
 std::string implicit_gemm_in_words(const SparseConvProblem& conv, int rows) {
-  ImplicitGemm gemm{};  // its arrays are null: aligned
+  ImplicitGemm gemm{};  // null arrays count as aligned
   gemm.Cin = conv.Cin;
   gemm.Cout = conv.Cout;
   std::string words;

@@ -1,34 +1,32 @@
 /// @file implicit_gemm_cp_async.cu
-/// @brief sparse_dgrad: the forward pass' fastest kernel in float32, over transposed weights.
+/// @brief sparse_dgrad: cp.async; the forward pass's float32 kernel, run on transposed weights.
 ///
 /// - Before: output_stationary.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 /// - The kernel: cuda_optimized/sparse_conv/implicit_gemm_cp_async.cu
 ///
 /// **The idea.** As in output_stationary.cu, the gradient is a sparse convolution of dy with each
-/// tap's matrix transposed. So what the forward pass has learnt since then need not be learnt
-/// again: rows that are copied while others are multiplied, warps that skip taps by themselves,
-/// halves of the taps. The kernel asks for a table, its masks and their orders, and not whose they
-/// are:
+/// tap's matrix transposed. It can therefore reuse the forward kernel, with its asynchronous
+/// copies, its tap skipping by warp and its two halves of the taps. The parameters of this kernel
+/// are a table, its masks and their orders, for either direction:
 ///
 ///     strided      dx[in] = sum over k of  dy[ nbr_back[k][in] ]  x  W_k^T
 ///     subm         dx[in] = sum over j of  dy[ nbr[j][in] ]       x  W_(KV - 1 - j)^T
 ///
-/// Under `subm` the table of the forward pass will do, if matrices are taken from the other end
-/// (mirrored_table.cu). Each number of the weights moves anyway: it may as well move to the
-/// opposite tap.
+/// Under `subm` the table of the forward pass is also that of the gradient if the taps of the
+/// weights are reversed (mirrored_table.cu). The transposition reverses them at no extra cost.
 ///
-/// **Expect.** The forward pass' times and 3 to 5 us for the launch before: on an H200 74 us for
-/// sweep-32-subm3, 233 for sweep-64-subm3, 810 for sweep-128-subm3. implicit_gemm.cu, whose loads
-/// and products take turns, needs a quarter to 40 % more.
+/// **Expect.** The times of the forward pass, plus 3 to 5 us for the transposition: on an H200 74
+/// us for sweep-32-subm3, 233 us for sweep-64-subm3, 810 us for sweep-128-subm3. implicit_gemm.cu,
+/// which alternates between loads and products, takes 25 to 40 % more.
 /// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed once
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect bytes_per_lane.dy.async 16
 /// @expect launches 3
-/// **Costs.** Workspace for the weights: KV * Cin * Cout floats. Declines what the forward pass
-/// declines.
-/// **Try.** The weights change once in a step of training, and each is read by both passes. Who
-/// could turn them round, so that nobody waits for it?
+/// **Costs.** Workspace of KV * Cin * Cout floats. Not supported: what the forward pass does not
+/// support.
+/// **Try.** The weights change once per training step, and both passes read them. Which kernel of
+/// the step could transpose them without delaying either pass?
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -38,9 +36,10 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 2048;  ///< Upper bound of the grid; threads stride over more
+                                           ///< weights.
 
-/// Whether the table of the forward pass is used, and matrices change places with the opposite tap.
+/// Whether the table of the forward pass is used, with the weights of opposite taps exchanged.
 HOST_DEVICE bool mirrored(const SparseConvProblem& conv) {
   return conv.book.mode == SparseMode::subm;
 }
@@ -57,7 +56,7 @@ __global__ void sparse_dgrad_implicit_gemm_cp_async_transpose_weights(SparseConv
   }
 }
 
-/// The convolution that the gradient is: dy's rows are its inputs.
+/// The gradient as a convolution: the rows of dy are its inputs.
 SparseConvProblem turned_round(SparseConvProblem conv) {
   std::swap(conv.Cin, conv.Cout);
   std::swap(conv.N, conv.M);

@@ -1,32 +1,32 @@
 /// @file implicit_gemm_fused_sort.cu
-/// @brief sparse_dgrad with producer warps that need no sorted rulebook: the launch before the
-/// product sorts the rows, segment by segment.
+/// @brief sparse_dgrad: segmented sort fused into the preparing launch; no sorted rulebook is
+/// needed.
 ///
 /// - Before: implicit_gemm_warp_specialized.cu
 /// - The loops: cuda_optimized/sparse_conv/shared/stage_product.cuh; the sort:
-/// cuda_optimized/sparse_conv/shared/segment_order.cuh
+///   cuda_optimized/sparse_conv/shared/segment_order.cuh
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The forward pass' own (sparse_conv/implicit_gemm_fused_sort.cu): segments of
-/// 2048 rows are sorted by their masks, each by a block, while other blocks put the weights in
-/// place. Here it spares more. A step of training that reads sorted tables has an order of its own
-/// for each direction of a strided layer, and the inverse rulebook is used once:
+/// **The idea.** The method is that of the forward pass (sparse_conv/implicit_gemm_fused_sort.cu):
+/// each segment of 2048 rows is sorted by mask by one block, while other blocks pack the weights.
+/// The gradient saves more time than the forward pass. With sorted tables, a training step needs
+/// one order per direction of a strided layer, and uses the inverse rulebook once:
 ///
 ///     sorted tables   table, sort     forward     table back, sort     gradient
 ///     here            table           forward     table back           gradient
 ///
-/// Under subm both directions have the same table, but for the order of its taps. There, too,
-/// nobody has to keep an order from one pass to the other.
+/// Under `subm` both directions have the same table, except for the order of its taps. There, too,
+/// no row order has to be kept between the passes.
 ///
-/// **Expect.** As the forward pass: for sweep-64-subm3 a sixth more time than
-/// implicit_gemm_warp_specialized, for a sort that takes half of the product's; for large-64-subm3
-/// less time.
+/// **Expect.** As in the forward pass: for sweep-64-subm3 a sixth more time than
+/// implicit_gemm_warp_specialized, without a sort that takes half of the GEMM's time; for
+/// large-64-subm3 less time.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2, as before, and without a sorted rulebook
 /// @expect loads_per_output.mask_back 2 * 512 / 16384 = 0.0625, by the sort and by the product
 /// @expect barriers_per_block (20 + 1) / 7 + 1 = 4, 20 steps are between warps, in a block of seven
-/// **Costs.** 4 bytes of workspace a row, and a sort in each call. Declined: as before.
-/// **Try.** Which of a network's layers should share an order, and which should rather sort anew?
+/// **Costs.** 4 bytes of workspace per row, and a sort in each call. Not supported: as before.
+/// **Try.** Which layers of a network should share an order, and which should sort again?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
@@ -41,10 +41,11 @@ namespace {
 using namespace sparse_conv;
 using namespace sparse_conv::producers;
 
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< pieces.
 
-/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Any
-/// one-dimensional grid.
+/// A thread packs one piece at a time, so that the loads of neighbouring threads are contiguous.
+/// Any one-dimensional grid.
 template <class Shape>
 __global__ void __launch_bounds__(kSortThreads)
     sparse_dgrad_implicit_gemm_fused_sort_prepare(Preparation<typename Shape::Number> p,
@@ -80,7 +81,7 @@ __global__ void __launch_bounds__(kSortThreads)
   sort_segments(rows, masks);
 }
 
-/// Block kBlockThreads; grid: tiles, or fewer blocks.
+/// Block (kBlockThreads); grid: one block per tile or fewer, persistent.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_dgrad_implicit_gemm_fused_sort(Pass<typename Shape::Number> pass, bool pieces) {
@@ -89,8 +90,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that copies
-      // weights.
+      // Each producer thread arrives when its copies have landed; the thread that copies weights
+      // arrives once more.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
     }
@@ -102,13 +103,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     consume(pass, ring, stages, pieces);
   } else {
     set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
-    wait_for_kernel_before();  // weights, rows and order as prepare() leaves them, and its counter
+    wait_for_kernel_before();  // prepare() has stored weights, rows, order and the tile counter
     produce(pass, own_row<Shape>(pass, static_cast<int>(blockIdx.x)), ring, stages);
   }
 }
 
-/// Two launches: weights as wgmma takes them, rows, if they need it, and their order; then the
-/// product.
+/// Two launches: the first packs the weights in the layout of wgmma, copies rows where needed, and
+/// sorts them; the second is the GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(GatheredRows<typename Shape::Number> conv, std::int64_t sources,

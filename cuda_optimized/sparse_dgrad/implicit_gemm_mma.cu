@@ -1,37 +1,32 @@
 /// @file implicit_gemm_mma.cu
-/// @brief sparse_dgrad: the implicit GEMM on tensor cores, in TF32, float16 and bfloat16.
+/// @brief sparse_dgrad: tensor cores; mma.sync in TF32, fp16 and bf16, without transposing weights.
 ///
 /// - Before: implicit_gemm.cu
 /// - After: implicit_gemm_warp_specialized.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync. It wants both operands with k
-/// running fastest, 32 bytes of k at a time; and k is co here. A row of dy has its co side by side,
-/// and so has a row [ci] of W_k. What the forward pass has to turn round on its way, this gradient
-/// finds as it should be: the matrix W_k^T in the order that mma.sync calls "col" is W_k as it
-/// lies. All copies are 16 bytes, asynchronous, and nothing is transposed at all:
+/// **The idea.** The tiles of implicit_gemm, multiplied by mma.sync, which reads 32 bytes of both
+/// operands with k contiguous. Here k is co. A row of dy has its co contiguous, and so has a row
+/// [ci] of W_k. The forward pass must transpose its weights; W_k^T in the "col" layout of mma.sync
+/// is W_k as stored. All copies are asynchronous, in units of 16 bytes:
 ///
 ///     dy         row of the tile [co ...]  - 128 bytes ->  a  [row][co]   ldmatrix
 ///     weights    W_k, row ci     [co ...]  - 128 bytes ->  b  [ci][co]    ldmatrix
 ///
-/// A warp computes 32 rows, and skips the taps that none of them has. All taps are done in one
-/// launch, in the order of whole masks: in two halves a tile would have a third fewer taps, which
-/// pays where multiplying is dear. Here it is not, but a second launch is, and so are sums that
-/// wait in memory for it. Sums stay in registers as float32, and are rounded once.
+/// A warp computes 32 rows and skips the taps that none of them has. One launch executes all taps,
+/// in the order of whole masks. Two halves would save a third of the taps of a tile, but tensor
+/// cores make these cheaper than a second launch and a second pass over dx.
 ///
-/// **Expect.** sweep-64-subm3 on an H200: dy's rows are read 6.9 times from L2 (111 MB in 16 bits),
-/// and W_k once for each tile and tap (13.5 taps a tile, 8 KB each: 108 MB). At 5 TB/s that is 44
-/// us in 16 bits and 88 in TF32; the products take a third of it. Predicted: 90 and 165 us, about
-/// twice that, because a block finds its rows and taps before its first copies.
+/// **Expect.** sweep-64-subm3 on an H200: the rows of dy are read 6.9 times from L2 (111 MB in
+/// fp16), and W_k once per tile and tap (13.5 taps a tile, 8 KB each: 108 MB). At 5 TB/s that is 44
+/// us in fp16 and 88 us in TF32; the MMAs take a third of it. Predicted: 90 and 165 us, about twice
+/// that, because a block finds its rows and taps before its first copies.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, a load for each pair, in vectors
 /// @expect loads_per_output.weights 373 * 32 * 8 / 16384 = 5.828, 373 taps of 32 rows
 /// @expect bytes_per_lane.weights.async 16
-/// **Costs.** Where rows do not consist of 16-byte pieces, it falls back to tiles of 32 x 32 and
-/// copies number by number. Declines GPUs before compute capability 8.0, and float32 with precision
-/// fp32: TF32 has 10 bits of fraction, and its results would not be those.
-/// **Try.** Give `sparse_conv` the same kernel. Which operand must now be turned round, and which
-/// instruction does it for 16-bit numbers while it loads them?
+/// **Costs.** Not supported: GPUs before sm_80; float32 with precision fp32.
+/// **Try.** Which operand must `sparse_conv` transpose, and which instruction does it for fp16?
 #include <algorithm>
 
 #include "core/cuda/device_attribute.hpp"
@@ -54,8 +49,8 @@ using sparse_wgrad::copy_piece;
 struct TileSizes {
   int rows, channels;   ///< Of dx.
   int row_bytes = 128;  ///< Of co that are staged at a time: 64 or 128.
-  int stages = 3;       ///< In shared memory.
-  int blocks;           ///< That should fit on an SM.
+  int stages = 3;       ///< Number of stages in shared memory.
+  int blocks;           ///< Blocks that should be resident on an SM.
 };
 
 /// What follows from them; a warp computes 32 rows.
@@ -66,7 +61,7 @@ struct Shape {
   static constexpr int kWarpM = 32, kWarpN = kN < 64 ? kN : 64;
   static constexpr int kWarpsN = kN / kWarpN;
   static constexpr int kThreads = kM / kWarpM * kWarpsN * 32;
-  static constexpr int kBlocks = kSizes.blocks;  ///< that should fit on an SM
+  static constexpr int kBlocks = kSizes.blocks;  ///< blocks that should be resident on an SM
 };
 
 using Wide = Shape<TileSizes{.rows = 128, .channels = 128, .blocks = 2}>;
@@ -74,7 +69,8 @@ using Medium = Shape<TileSizes{.rows = 128, .channels = 64, .blocks = 2}>;
 using Narrow =
     Shape<TileSizes{.rows = 128, .channels = 32, .row_bytes = 64, .stages = 4, .blocks = 3}>;
 using Small = Shape<TileSizes{.rows = 32, .channels = 32, .row_bytes = 64, .blocks = 8}>;
-constexpr std::int64_t kEnoughTiles = 64;  ///< Of 128 rows; with fewer, small ones.
+constexpr std::int64_t kEnoughTiles = 64;  ///< Number of tiles of 128 rows below which smaller
+                                           ///< tiles are used.
 
 /// The parameters of the kernel.
 template <class T>
@@ -132,7 +128,7 @@ class TapCopies {
       }
       stage_ = stage_ + 1 == S::kStages ? 0 : stage_ + 1;
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   }
 
  private:
@@ -145,7 +141,7 @@ class TapCopies {
 
   const Gradient<T>& gradient_;
   Shared<T, S>& shared_;
-  unsigned left_;  // taps whose copies have not all been asked for
+  unsigned left_;  // taps whose copies have not all been started
   int word_, ci0_;
   int co0_ = 0, ordinal_ = 0, stage_ = 0;  // of the next step
 };
@@ -164,10 +160,10 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   const int tiles = ceil_div(gradient.rows, S::kM);
   for (int index = static_cast<int>(blockIdx.x); index < tiles;
        index += static_cast<int>(gridDim.x)) {
-    // The last rows have the largest masks, and by and large the most taps: they come first, so
-    // that no long tile is left at the end.
+    // The last rows have the largest masks and mostly the most taps. Their tiles start first, so
+    // that no long tile runs alone at the end.
     const std::int64_t first = std::int64_t{tiles - 1 - index} * S::kM;
-    __syncthreads();  // the last tile's rows are used up
+    __syncthreads();  // all threads have finished with the rows of the previous tile
     shared.taps.choose_rows(gradient.order, first, gradient.rows);
     float sums[2][S::kWarpN / 8][4] = {};
     const int words = mask_words(gradient.KV);
@@ -179,7 +175,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       //
       //     for the taps k of the word, for chunks of channels:
       //       a[m] = dy[table[k][row m]][chunk], or 0;   b[n] = W_k[ci0 + n][chunk];
-      //       __syncthreads() for 32 bytes along co:  fragments of a and b, mma.sync into the sums
+      //       __syncthreads() for 32 bytes along co:  fragments of a and b, mma.sync into the
+      //       accumulators
       TapCopies<T, S, kAligned> copies(gradient, shared, word, taps, ci0);
       for (int stage = 0; stage < S::kStages - 1; ++stage) copies.ask_for_next();
       int stage = 0;
@@ -187,9 +184,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
         const bool skipped = (mine & left & (~left + 1)) == 0;  // no row of this warp has the tap
         for (int step = 0; step < steps_of_tap; ++step) {
           ptx::cp_async_wait_group<S::kStages - 2>();
-          // Now this thread's copies of the step have landed. The barrier: those of the others,
-          // too, and all have read what they need of the step before, into whose stage the next
-          // copies go.
+          // This thread's copies of the step have landed. The barrier makes those of all threads
+          // visible, and separates the loads of the previous step from the copies into its stage.
           __syncthreads();
           copies.ask_for_next();
           if (!skipped) {
@@ -269,7 +265,7 @@ void run_in(const SparseConvProblem& conv, const SparseDgradArrays& arrays) {
 
 template <class T>
 std::string words_in(const SparseConvProblem& conv) {
-  Gradient<T> gradient{};  // its arrays are null: aligned
+  Gradient<T> gradient{};  // null arrays count as aligned
   gradient.Cin = conv.Cin;
   gradient.Cout = conv.Cout;
   std::string words;

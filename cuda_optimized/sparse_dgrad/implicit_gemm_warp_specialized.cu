@@ -1,6 +1,5 @@
 /// @file implicit_gemm_warp_specialized.cu
-/// @brief sparse_dgrad: warp specialization; producers gather, consumers multiply; weights in their
-/// own layout.
+/// @brief sparse_dgrad: warp specialization; producer warps gather dy, a warpgroup executes wgmma.
 ///
 /// - Before: implicit_gemm_mma.cu
 /// - After: implicit_gemm_fused_sort.cu
@@ -16,20 +15,18 @@
 ///     forward    y[m]  += x[nbr[k][m]]       * W_k      W_k [ci][co], along k: columns
 ///     gradient   dx[n] += dy[nbr_back[k][n]] * W_k^T    W_k [ci][co], along k: rows
 ///
-/// The forward pass must transpose: for each piece of 16 bytes it loads 4 or 8 numbers from as many
-/// rows. Here a piece is 16 contiguous bytes.
+/// The forward pass loads each 16 bytes from 4 or 8 rows. Here the 16 bytes are contiguous.
 ///
 /// **Expect.** The times of the forward pass or slightly less for sweep-32-subm3, sweep-64-subm3
-/// and sweep-128-subm3: the same rows and products, and weights that are loaded in order.
+/// and sweep-128-subm3: the same rows and MMAs, and coalesced loads of weights.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect launches 2
 /// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, packed once
 /// @expect loads_per_output.dy 1 / 4 = 0.25, rounded once, in vectors
-/// **Costs.** As the forward pass: workspace for the weights and, in FP32 or where rows are no
-/// multiples of 16 bytes, for a copy of dy. Not supported: float32 with precision fp32, GPUs other
-/// than sm_90a, more than 1024 taps.
-/// **Try.** Under subm, nbr_back is nbr with its taps reversed (mirrored_table.cu). What must
-/// change here, so that the table is not needed?
+/// **Costs.** As in the forward pass: workspace for the weights and, in FP32 or where rows are not
+/// multiples of 16 bytes, for a copy of dy.
+/// **Try.** Under subm, nbr_back is nbr with its taps reversed (mirrored_table.cu). Which change
+/// would make nbr_back unnecessary here?
 #include "core/cuda/early_launch.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
@@ -44,10 +41,11 @@ using namespace sparse_conv;
 using namespace sparse_conv::producers;
 
 constexpr int kCopyThreads = 256;             ///< Of prepare().
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More pieces than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< pieces.
 
-/// A thread makes a piece at a time, so that loads of neighbours lie side by side. Any
-/// one-dimensional grid.
+/// A thread packs one piece at a time, so that the loads of neighbouring threads are contiguous.
+/// Any one-dimensional grid.
 template <class Shape>
 __global__ void sparse_dgrad_implicit_gemm_warp_specialized_prepare(
     Preparation<typename Shape::Number> p) {
@@ -100,8 +98,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
     TapWalk<Shape> walk(pass, row);
     walk.find(ring.met[turn]);
     if (producer() == 0) ring.following[turn] = following;
-    // Separates these stores from the loads below. The next stores to the same place come two tiles
-    // later: before them all producers have passed this barrier for the tile between.
+    // Separates these stores from the loads below. The next stores to the same addresses are two
+    // tiles later; all producers pass this barrier once in between.
     ptx::named_barrier_sync(1, kProducers);
     following = ring.following[turn];
     row = own_row<Shape>(pass, following);  // in flight until the next tile begins
@@ -140,7 +138,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
         for (int t = 0; t < Shape::kTaps; ++t) {
           ask_for_rows<Shape>(pass, now.index[t], chunk * Shape::kDepth, a + t * Shape::kBytesA);
         }
-        // Arrives at the barrier when this thread's copies have landed; the thread goes on at once.
+        // The hardware arrives at the barrier when this thread's copies have landed; the thread
+        // does not wait.
         ptx::cp_async_mbarrier_arrive_noinc(full);
         place.advance();
       }
@@ -172,7 +171,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   };
   Place<Shape> place;
   for (int ends = kNothing; ends != kBlock;) {
-    // The tile's number comes with its first stage. Its rows are needed at the end.
+    // The label of a tile's first stage has the tile's index. The rows are needed at the end.
     ptx::mbarrier_wait(&ring.full[place.stage], place.round);
     const Corner corner = corner_of<Shape>(pass, told_all(ring.label[place.stage].tile));
     std::int32_t rows[kRowTiles][2];
@@ -226,7 +225,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   }
 }
 
-/// Block kBlockThreads; grid: tiles, or fewer blocks.
+/// Block (kBlockThreads); grid: one block per tile or fewer, persistent.
 template <class Shape>
 __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
     sparse_dgrad_implicit_gemm_warp_specialized(Pass<typename Shape::Number> pass, bool pieces) {
@@ -235,8 +234,8 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   stages += (kSwizzleAtom - ptx::shared_address(stages) % kSwizzleAtom) % kSwizzleAtom;
   if (threadIdx.x == 0) {
     for (int i = 0; i < Shape::kStages; ++i) {
-      // Each producer arrives when its copies have landed, and once more the one that copies
-      // weights.
+      // Each producer thread arrives when its copies have landed; the thread that copies weights
+      // arrives once more.
       ptx::mbarrier_init(&ring.full[i], kProducers + 1);
       ptx::mbarrier_init(&ring.empty[i], kConsumers / 32);
     }
@@ -249,12 +248,13 @@ __global__ void __launch_bounds__(kBlockThreads, Shape::kBlocks)
   } else {
     set_registers<Shape::kProducerRegisters, Shape::kEvenly>();
     const std::int32_t row = own_row<Shape>(pass, static_cast<int>(blockIdx.x));
-    wait_for_kernel_before();  // weights and rows as prepare() leaves them, and its counter
+    wait_for_kernel_before();  // prepare() has stored weights, rows and the tile counter
     produce(pass, row, ring, stages);
   }
 }
 
-/// Two launches: weights as wgmma takes them, and rows, if they need it; then the product.
+/// Two launches: the first packs the weights in the layout of wgmma and copies rows where needed;
+/// the second is the GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 void launch_shape(const GatheredRows<typename Shape::Number>& conv, std::int64_t sources,

@@ -1,34 +1,31 @@
 /// @file mirrored_table.cu
-/// @brief sparse_dgrad: under `subm`, the forward pass' table is that of the gradient as well.
+/// @brief sparse_dgrad: table reuse; under `subm` the gradient reads the table of the forward pass.
 ///
 /// - Before: implicit_gemm.cu
 /// - The same maths: cpu_reference/sparse_dgrad/gather_gemm_scatter.cpp
 /// - The kernel: implicit_gemm.cu
 ///
-/// **The idea.** If a lies at tap k of b, then b lies at the opposite tap of a, KV - 1 - k: that is
-/// what "opposite" means in row-major order. Under `subm` rows are sites, on both sides, so the
-/// mirrored table is the table, read from its end:
+/// **The idea.** If a lies at tap k of b, then b lies at the opposite tap of a, KV - 1 - k in
+/// row-major order. Under `subm`, input and output rows are the same sites, so the inverse table is
+/// the table with its taps reversed:
 ///
 ///     dx[in]  = sum over k of  dy[ nbr_back[k][in] ]      x  W_k^T
 ///             = sum over k of  dy[ nbr[KV - 1 - k][in] ]  x  W_k^T
 ///             = sum over j of  dy[ nbr[j][in] ]           x  W_(KV - 1 - j)^T       j = KV - 1 - k
 ///
-/// The last line says what changes in the kernel: the rows of the table, the masks and the orders
-/// are those of the forward pass, as they are. Only the matrices are taken from the other end. So
-/// training needs no nbr_back, no mask_back and no second sort.
+/// Table, masks and orders are those of the forward pass; only the taps of the weights are
+/// reversed. Training needs no nbr_back, no mask_back and no second sort. Even kernel sizes have no
+/// centre and no opposite taps, so `subm` permits odd ones only.
 ///
-/// Even kernels have no such opposite, because no tap is their centre. A rulebook under `subm` has
-/// odd kernels only; a library that forgets to check gives wrong gradients without a message.
-///
-/// **Expect.** The time of implicit_gemm: the same tiles, in the mirrored order of taps. The sums
-/// are added up in another order, so real data may give other last bits. What it saves is not in
-/// this launch: nbr_back is 13.6 MB for sweep-64-subm3, and it has to be made and sorted.
+/// **Expect.** The time of implicit_gemm: the same tiles with reversed taps. The order of additions
+/// differs, so last bits may differ. The saving is outside of this launch: nbr_back is 13.6 MB for
+/// sweep-64-subm3, and would have to be built and sorted.
 /// @expect loads_per_output.nbr 3838 / 16384 = 0.234, of pairs alone; nbr_back is not there
 /// @expect loads_per_output.dy 3838 * 8 / 16384 = 1.8740, as in implicit_gemm
 /// @expect loads_per_output.weights 328 / 16 = 20.5, likewise
-/// **Costs.** Declines all modes but `subm`, and other types than float32.
-/// **Try.** Reverse the bits of the masks and walk through k instead of j, as spconv does. For
-/// which KV does a reversal within 32 bits need a shift, and what about KV > 32?
+/// **Costs.** Supports only `subm` and float32.
+/// **Try.** Reverse the bits of the masks and iterate over k, as spconv does. For which KV does the
+/// reversal need a shift?
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
 #include "core/text.hpp"

@@ -1,32 +1,31 @@
 /// @file output_stationary.cu
-/// @brief sparse_dgrad: every input collects its gradient, tap by tap.
+/// @brief sparse_dgrad: output-stationary; each thread accumulates one element of dx over all taps.
 ///
 /// - Before: cuda_naive/sparse_dgrad/scatter.cu
 /// - After: implicit_gemm.cu, implicit_gemm_cp_async.cu
 /// - The same maths: cpu_reference/sparse_dgrad/direct.cpp
 /// - The kernel: cuda_optimized/sparse_conv/output_stationary.cu
 ///
-/// **The idea.** The gradient is a sparse convolution again: of dy, over the mirrored table, with
-/// each tap's matrix transposed. nbr_back[k][in] answers the question that an input asks: which
-/// output row reads me at tap k, if any? So the kernel of the forward pass does all of it.
+/// **The idea.** The gradient is a sparse convolution of dy over the inverse table, with each tap's
+/// matrix transposed. nbr_back[k][in] is the output row that reads input row `in` at tap k, or -1.
+/// The kernel of the forward pass computes both:
 ///
 ///     forward    y[out]  = sum over k of  features[ nbr[k][out] ]     x  W_k
 ///     here       dx[in]  = sum over k of  dy[ nbr_back[k][in] ]       x  W_k^T
 ///
-/// The matrices are transposed in memory first, [KV][Cin][Cout] to [KV][Cout][Cin]: only then do
+/// A first launch transposes the matrices in memory, [KV][Cin][Cout] to [KV][Cout][Cin], so that
 /// neighbouring threads, with neighbouring ci, read neighbouring weights.
 ///
-/// **Expect.** Two launches; no atomics; deterministic. The transposition reads each weight once,
-/// the main kernel once for each pair of its tap, thousands of times: it hardly matters that the
-/// former's loads are not coalesced.
+/// **Expect.** Two launches, no atomics, a deterministic result. The transposition reads each
+/// weight once, the main kernel once for each pair of its tap, thousands of times: the uncoalesced
+/// loads of the transposition hardly matter.
 /// @expect loads_per_output.weights 27 * 32 * 32 / 16384 = 1.6875, transposed once
 /// @expect sectors_per_request.workspace.load 4, coalesced
 /// @expect lanes.dx.atomic 0
 /// @expect launches 2
-/// **Costs.** Workspace for the transposed weights: KV * Cin * Cout floats. Declines other types
-/// than float32.
+/// **Costs.** Workspace for the transposed weights: KV * Cin * Cout floats. Float32 only.
 /// **Try.** Leave the transposition out, and let the main kernel read `weights[(k * Cin + ci) *
-/// Cout + co]`. How many sectors of 32 bytes does one load of a warp touch now?
+/// Cout + co]`. How many sectors of 32 bytes does one load of a warp touch?
 #include "core/cuda/grid_stride.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -36,7 +35,8 @@ namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 2048;  ///< More weights than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 2048;  ///< Upper bound of the grid; threads stride over more
+                                           ///< weights.
 
 /// weights [KV][Cin][Cout] to transposed [KV][Cout][Cin]. Any one-dimensional grid.
 __global__ void sparse_dgrad_output_stationary_transpose_weights(SparseConvProblem conv,

@@ -1,13 +1,13 @@
 /// @file row_parts.cu
-/// @brief sparse_global_pool, rung 2 on the GPU: a segmented reduction in two launches, blocks over
-/// parts of the rows and then over their results.
+/// @brief sparse_global_pool: segmented reduction; one launch reduces parts of the rows, one joins
+/// them.
 ///
 /// - Before: cuda_naive/sparse_global_pool/direct.cu
 /// - The same maths: cpu_reference/sparse_global_pool/direct.cpp
 ///
 /// **The idea.** The rows are cut into parts. A block reduces one part for one image and 32
-/// channels: its eight warps take every eighth row each, then join their eight results by a tree in
-/// shared memory. A second kernel joins the results of the parts, in their order.
+/// channels: each of its eight warps takes every eighth row, and a tree in shared memory joins
+/// their eight results. A second kernel joins the results of the parts in their order.
 ///
 ///     part 0            part 1            part 2           rows
 ///     warp 0 1 ... 7    warp 0 1 ... 7    warp 0 1 ... 7   every eighth row each
@@ -15,19 +15,18 @@
 ///               \               |               /
 ///                -------  in order of parts ---           y[n][c]
 ///
-/// How many parts there are follows from the problem alone, and both joins have a fixed order, so
-/// that sums have the same bits in every run and on every GPU. Atomic additions would not.
+/// The number of parts depends on the problem alone, and both joins have a fixed order: the result
+/// has the same bits in every run and on every GPU. Atomic additions would not give that.
 ///
-/// **Expect.** The walk over the rows is shared by eight warps and by all parts. The chains of
-/// additions become shorter by the same factor, and so do their rounding errors.
+/// **Expect.** Eight warps and all parts share the loop over the rows. The chains of additions
+/// become shorter by the same factor, and so do their rounding errors.
 /// @expect loads_per_output.features 512, each row once, as before
 /// @expect loads_per_output.coords 512, as before
 /// @expect lanes.workspace.store 8 * (32 + 1) = 264, sums and a count for each of 8 parts
 /// @expect launches 2, parts; then images
-/// **Costs.** Each block reads the batch ids of its part again: for N images they are read N times.
-/// Workspace: a float for each part, image and channel, and a count for each part and image.
-/// **Try.** Let a block find the lowest and the highest batch id of its part first. How many images
-/// are left to reduce where the rows are sorted by image?
+/// **Costs.** For N images the batch ids are read N times. Workspace for all partial results.
+/// **Try.** Let a block first find the lowest and the highest batch id of its part. How many images
+/// remain to be reduced if the rows are sorted by image?
 #include <algorithm>
 
 #include "core/arithmetic.hpp"
@@ -44,8 +43,9 @@ constexpr int kChannels = 32;  ///< Of a block: one warp.
 constexpr int kWarps = 8;      ///< Of a block: each takes every eighth row.
 constexpr int kThreads = 256;
 constexpr std::int64_t kRowsOfPart = 64;      ///< At least, but in the last part.
-constexpr std::int64_t kMostBlocks = 4096;    ///< More of them add nothing but partial results.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more images, blocks stride.
+constexpr std::int64_t kMostBlocks = 4096;    ///< More blocks would only add partial results.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< images.
 
 /// How many parts the rows are cut into: at least one.
 std::int64_t parts_of(const SparseGlobalPoolProblem& pool) {
@@ -61,7 +61,7 @@ __global__ void sparse_global_pool_row_parts_reduce_parts(SparseGlobalPoolProble
                                                           const std::int32_t* coords,
                                                           float* partial, std::int32_t* counts) {
   __shared__ float values[kWarps][kChannels];
-  __shared__ std::int32_t rows[kWarps];  // of each warp, that belong to the image
+  __shared__ std::int32_t rows[kWarps];  // per warp: rows that belong to the image
   const std::int64_t C = pool.C, columns = 1 + pool.grid.ndim;
   const std::int64_t length = ceil_div(std::int64_t{pool.grid.sites}, parts);
   const unsigned warp = threadIdx.y;
@@ -82,7 +82,7 @@ __global__ void sparse_global_pool_row_parts_reduce_parts(SparseGlobalPoolProble
       values[warp][threadIdx.x] = value;
       if (threadIdx.x == 0) rows[warp] = count;
       for (unsigned half = kWarps / 2; half > 0; half /= 2) {
-        __syncthreads();  // the warps' values are there before others join them
+        __syncthreads();  // the values of all warps are stored before they are joined
         if (warp >= half) continue;
         values[warp][threadIdx.x] =
             combined(pool.reduce, values[warp][threadIdx.x], values[warp + half][threadIdx.x]);
@@ -90,7 +90,7 @@ __global__ void sparse_global_pool_row_parts_reduce_parts(SparseGlobalPoolProble
       }
       if (warp == 0 && c < C) partial[item * C + c] = values[0][threadIdx.x];
       if (warp == 0 && c == 0) counts[item] = rows[0];
-      __syncthreads();  // the results are read before the next values overwrite them
+      __syncthreads();  // all results are read before the next values overwrite them
     }
   }
 }

@@ -1,27 +1,26 @@
 /// @file masked_taps.cu
-/// @brief sparse_max_pool, rung 4 on the GPU: a row's mask says which entries of the table to read.
+/// @brief sparse_max_pool: tap masks; only the entries of the table that exist are read.
 ///
 /// - Before: vectorized.cu
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
-/// **The idea.** The rulebook comes with a mask for each output row: bit k is set where nbr[k] has
-/// an entry. 32 taps are one load, and the set bits, from the lowest up, are the taps to look at.
+/// **The idea.** The rulebook has a mask for each output row: bit k is set where nbr[k] has an
+/// entry. One load gives 32 taps, and its set bits, from the lowest up, are the taps to visit.
 ///
 ///     mask[row] = 0...0 0101 0010      k = 1, 4, 6:  three loads of nbr instead of KV
-///
 ///     lowest set bit   __ffs(bits) - 1          clear it   bits & (bits - 1)
 ///
 /// **Expect.** Loads of nbr fall from KV to the number of candidates, in half-32-k3s2 from 27 to
-/// about 8 a row, and there is one of the mask; the loads of features stay. A warp's loop takes as
-/// many turns as its longest row asks for, where before it took KV.
+/// about 8 a row, plus one load of the mask; the loads of features stay. A warp iterates as often
+/// as its row with the most taps needs, instead of KV times.
 /// @expect loads_per_output.nbr 3838 / (2 * 512) / 4 = 0.937, of 3838 pairs; 512 rows
 /// @expect loads_per_output.mask 1 / 2 / 4 = 0.125, one a row
 /// @expect loads_per_output.features 3838 / (2 * 512) / 4 = 0.937, as before
-/// **Costs.** Rows of one warp read different taps at the same time: entries of nbr that lay side
-/// by side, those of neighbouring rows at tap k, are now scattered over the table. Where nearly all
-/// taps are there, the plain loop is as good.
-/// **Try.** Ask for the entry of the next set bit before the features of this one are compared.
-/// What does that cost in registers?
+/// **Costs.** The rows of a warp read different taps at the same time: entries of nbr that were
+/// contiguous, those of neighbouring rows at tap k, are now scattered over the table. Where nearly
+/// all taps exist, the plain loop is as fast.
+/// **Try.** Load the entry of the next set bit before the features of this one are compared. What
+/// does that cost in registers?
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
@@ -32,8 +31,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// features [N][C], nbr [KV][M], mask [M][words], y [M][C], argmax [M][C]; C is a multiple of
 /// kWidth. Block (vectors, rows); any grid (rows, vectors).
@@ -54,7 +54,7 @@ __global__ void sparse_max_pool_masked_taps(SparsePoolProblem pool, const float*
       Vector<std::int32_t, kWidth> from;
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        best.at[i] = 0.0f;  // what an output without any candidate stores
+        best.at[i] = 0.0f;  // the result of an output without any candidate
         from.at[i] = -1;
       }
       for (int word = 0; word < words; ++word) {

@@ -1,29 +1,28 @@
 /// @file vectorized.cu
-/// @brief sparse_max_pool, rung 3 on the GPU: a thread has four neighbouring channels.
+/// @brief sparse_max_pool: vectorized loads; a thread computes four neighbouring channels.
 ///
 /// - Before: output_stationary.cu
 /// - After: masked_taps.cu
 /// - The same maths: cpu_reference/sparse_max_pool/direct.cpp
 ///
 /// **The idea.** Whether a row has a candidate at a tap is the same for all of its channels. A
-/// thread that has four of them asks once instead of four times, and its load of the candidate's
-/// features, its store of y and that of argmax are one instruction each, of 16 bytes.
+/// thread with four channels loads the entry once instead of four times. Its load of the
+/// candidate's features and its stores of y and argmax are one 16-byte instruction each.
 ///
 ///     before   thread:  c0            nbr, features[in][c0]             C = 64: two warps a row
 ///     here     thread:  c0 c1 c2 c3   nbr, features[in][c0 ... c3]      C = 64: two rows a warp
 ///
-/// The maxima of the four are as independent as before: four comparisons, four winners.
+/// The four maxima stay independent: four comparisons, four winners.
 ///
 /// **Expect.** A quarter of the loads of nbr, and of all instructions that are not comparisons. The
-/// bytes stay, but more of them are on their way at a time.
+/// bytes stay the same, but more of them are in flight.
 /// @expect loads_per_output.nbr 27 / 2 / 4 = 3.375, a quarter
 /// @expect bytes_per_lane.features.load 16
 /// @expect loads_per_output.features 3838 / (2 * 512) / 4 = 0.937, of 3838 pairs and 512 rows
-/// **Costs.** Where the number of channels is odd, or rows do not begin at multiples of 16 bytes, a
-/// thread can have only two channels or one. More rows share a warp, and wait for each other's
-/// taps.
-/// **Try.** Set kWidest to 8. How many rows share a warp at C = 64 then, and for how many taps does
-/// it wait?
+/// **Costs.** Where the number of channels is odd, or rows are not aligned to 16 bytes, a thread
+/// has only two channels or one. More rows share a warp and execute each other's taps.
+/// **Try.** Set kWidest to 8. How many rows share a warp at C = 64, and how many taps does it
+/// execute?
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
@@ -34,8 +33,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_max_pool {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// features [N][C], nbr [KV][M], y [M][C], argmax [M][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).
@@ -55,7 +55,7 @@ __global__ void sparse_max_pool_vectorized(SparsePoolProblem pool, const float* 
       Vector<std::int32_t, kWidth> from;
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) {
-        best.at[i] = 0.0f;  // what an output without any candidate stores
+        best.at[i] = 0.0f;  // the result of an output without any candidate
         from.at[i] = -1;
       }
       for (std::int64_t k = 0; k < pool.book.KV; ++k) {

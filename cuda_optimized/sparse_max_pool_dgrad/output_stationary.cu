@@ -1,28 +1,26 @@
 /// @file output_stationary.cu
-/// @brief sparse_max_pool_dgrad, rung 2 on the GPU: every input asks its outputs, and adds in
-/// order.
+/// @brief sparse_max_pool_dgrad: gather; each thread accumulates the gradients that its input won.
 ///
 /// - Before: cuda_naive/sparse_max_pool_dgrad/scatter.cu
 /// - After: vectorized.cu
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/gather.cpp
 ///
-/// **The idea.** Here an element of dx is the output. A thread stays with it, goes through the
-/// mirrored table, and adds the gradients of those windows that its input has won.
+/// **The idea.** One thread owns one element of dx. It iterates over the inverse table and adds the
+/// gradients of those windows whose maximum was its input.
 ///
-///     nbr_back[k][in] = out, or -1          argmax[out][c] == in ?   sum += dy[out][c]
+///     nbr_back[k][in] = out, or -1          argmax[out][c] == in ?   acc += dy[out][c]
 ///
 /// **Expect.** No atomics, no zeroing; deterministic. argmax is read once for each pair and
-/// channel, dy only where the input has won, which is M * C times at most. It should beat scatter
-/// only where windows do not overlap (kernel = stride: one output for each input).
+/// channel, dy only where the input has won, at most M * C times. This should be faster than
+/// scatter only where windows do not overlap (kernel = stride: one output for each input).
 /// @expect lanes.dx.atomic 0
 /// @expect loads_per_output.argmax 3838 / 512 = 7.496, of 3838 pairs and 512 rows
 /// @expect loads_per_output.dy 1, where the input has won
 /// @expect loads_per_output.nbr_back 27
-/// **Costs.** Reads argmax more often than scatter does, pairs / M times as often: about 8 times in
-/// half-32-k3s2, where windows overlap, and twice in sweep-16-k2s2, where they do not. Needs the
-/// mirrored table.
-/// **Try.** Read mask_back first, as the forward pass' masked_taps does. How many loads of nbr_back
-/// are left?
+/// **Costs.** Reads argmax pairs / M times as often as scatter: about 8 times in half-32-k3s2,
+/// where windows overlap, and twice in sweep-16-k2s2, where they do not. Needs the inverse table.
+/// **Try.** Read mask_back first, as masked_taps of the forward pass does. How many loads of
+/// nbr_back remain?
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
@@ -32,8 +30,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_max_pool_dgrad {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C].
 /// Block (channels, rows); any grid (rows, channels).

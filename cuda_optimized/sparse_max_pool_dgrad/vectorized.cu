@@ -1,26 +1,26 @@
 /// @file vectorized.cu
-/// @brief sparse_max_pool_dgrad, rung 3 on the GPU: a thread has four neighbouring channels.
+/// @brief sparse_max_pool_dgrad: vectorized loads; a thread computes four neighbouring channels.
 ///
 /// - Before: output_stationary.cu
 /// - The same maths: cpu_reference/sparse_max_pool_dgrad/gather.cpp
 ///
-/// **The idea.** That of the forward pass' vectorized: which outputs an input belongs to is the
-/// same for all its channels, so that a thread with four of them asks the table once. argmax comes
-/// as four integers at a time, dy as four floats, if the input has won any of the four.
+/// **The idea.** As in the forward pass: the outputs of an input are the same for all of its
+/// channels, so a thread with four channels reads the table once. It loads four integers of argmax
+/// at once, and four floats of dy if the input has won any of the four.
 ///
 ///     argmax[out][c0 ... c3] =   5  9  5  7        input 5: adds dy at c0 and c2, not at c1 and c3
 ///
 /// **Expect.** A quarter of the loads of nbr_back and of argmax, as many bytes as before. dy is
-/// read 16 bytes at a time, some of them for nothing: a warp reads whole sectors of 32 bytes
+/// read 16 bytes at a time, of which some are not used: a warp loads whole sectors of 32 bytes
 /// anyway. argmax is still read for each pair, about 8 times for each output in half-32-k3s2, where
 /// scatter reads it once.
 /// @expect loads_per_output.nbr_back 27 / 4 = 6.75, a quarter
 /// @expect loads_per_output.argmax 3838 / 512 / 4 = 1.874, a quarter
 /// @expect bytes_per_lane.dy.load 16
-/// **Costs.** As forward: the width falls to two channels or one where C or the arrays' beginnings
-/// are no multiples of four.
-/// **Try.** Load dy always, before it is known whether the input has won. A thread waits less, but
-/// loads more: which of the two weighs more where windows overlap?
+/// **Costs.** As in the forward pass: the width falls to two channels or one where C or the
+/// alignment of the arrays requires it.
+/// **Try.** Load dy before it is known whether the input has won. Latency falls, but traffic grows:
+/// which effect dominates where windows overlap?
 #include "core/implementation.hpp"
 #include "core/sparse_pool_problem.hpp"
 #include "core/text.hpp"
@@ -33,8 +33,9 @@ namespace {
 using sparse_max_pool::Vector;
 
 constexpr int kThreads = 256;
-constexpr int kWidest = 32;  ///< At most so many threads along the channels: one warp.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows, blocks stride.
+constexpr int kWidest = 32;                   ///< Most threads along the channels: one warp.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; blocks stride over more
+                                              ///< rows.
 
 /// dy [M][C], argmax [M][C], nbr_back [KV][N], dx [N][C]; C is a multiple of kWidth.
 /// Block (vectors, rows); any grid (rows, vectors).

@@ -1,33 +1,31 @@
 /// @file row_grid.cu
-/// @brief sparse_to_dense, rung 2 on the GPU: one thread a cell, which fetches what belongs there.
+/// @brief sparse_to_dense: gather by a row grid; one thread per cell writes its value or zero,
+/// coalesced.
 ///
 /// - Before: cuda_naive/sparse_to_dense/scatter.cu
 /// - After: transposed_tiles.cu
 /// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
 ///
-/// **The idea.** Only one of the two, reading or writing, can be in order. A dense tensor is by far
-/// the larger side, so let it be the writing. A grid of row numbers, made first, tells each cell
-/// which row it holds, or -1; then threads go along the cells of a plane, and each stores its value
-/// or its zero.
+/// **The idea.** Either reads or writes can be coalesced. The dense tensor is by far the larger
+/// side, so the writes are. A first kernel fills a grid with the row number of each cell, or -1.
+/// Then the threads of a warp take neighbouring cells of a plane, and each stores its value or
+/// zero.
 ///
 ///     rows        -1  -1   0  -1   1  -1        thread = cell
 ///     plane c      0   0  a_c  0  b_c  0        all stored, 128 bytes a warp
 ///
-/// A thread has one cell of 16 planes, so that it asks for the row number only once for them, and
-/// finds out only once which sample and channels are its own.
+/// A thread has one cell of 16 planes and loads the row number once for all of them.
 ///
-/// **Expect.** x is written once, coalesced, zeros included: no pass that zeroes it. The grid costs
-/// 4 bytes a cell to write and C / 4 to read, which the L2 cache serves where a sample's grid fits.
+/// **Expect.** x is written once, coalesced, including zeros: no separate pass zeroes it. The grid
+/// costs 4 bytes per cell to write and C / 4 bytes to read, from L2 if a sample's grid fits there.
 /// Predicted on an H200 for eighth-64, whose x has 92 MB: 45 us.
 /// @expect sectors_per_request.x.store 4, coalesced
 /// @expect lanes_per_output.x.store 1, zeros included
 /// @expect loads_per_output.workspace 2 / 32 = 0.0625, a cell is read for 16 channels
 /// @expect loads_per_output.coords 4 * 512 / (1728 * 32) = 0.037, once a site
-/// **Costs.** Loads of features are not coalesced: neighbouring cells have far rows. They are few,
-/// but each fetches a sector of 32 bytes for one channel; the other seven channels come by when
-/// their planes' turn comes. Workspace: 4 bytes a cell.
-/// **Try.** Set kPlanes to 1, then to 64. How often is the grid read, and how many blocks are
-/// there?
+/// **Costs.** Loads of features are not coalesced: a load of one channel fetches 32 bytes, whose
+/// other seven channels serve later planes. Workspace: 4 bytes per cell.
+/// **Try.** Set kPlanes to 1, then to 64. How many blocks are there?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -37,8 +35,9 @@ namespace convladder::BACKEND::cuda_optimized::sparse_to_dense {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr int kPlanes = 16;                   ///< That a thread fills at a cell.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more cells, threads stride.
+constexpr int kPlanes = 16;                   ///< Planes that a thread writes for a cell.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< cells.
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void sparse_to_dense_row_grid_number_cells(RulebookProblem grid,

@@ -1,34 +1,33 @@
 /// @file transposed_tiles.cu
-/// @brief sparse_to_dense, rung 3 on the GPU: blocks turn 32 cells by 32 channels in shared memory.
+/// @brief sparse_to_dense: shared-memory transposition of 32 cells x 32 channels; both sides
+/// coalesce.
 ///
 /// - Before: row_grid.cu
 /// - The same maths: cpu_reference/sparse_to_dense/row_grid.cpp
 ///
-/// **The idea.** That of every transposition: read along one axis into shared memory, write along
-/// the other out of it. A warp reads 32 channels of one row at once, where its cell has a row, and
-/// later writes 32 cells of one channel.
+/// **The idea.** As in any tiled transposition, a block reads into shared memory along one axis and
+/// writes from it along the other. A warp reads 32 channels of one row where its cell has a row,
+/// and later writes 32 cells of one channel.
 ///
 ///     features               tile                   x, 32 cells of each plane
 ///     row 7: a0 a1 a2 ...    cell 2: a0 a1 a2 ...   plane 0:  .  .  a0 .  b0 .
 ///     row 3: b0 b1 b2 ...    cell 4: b0 b1 b2 ...   plane 1:  .  .  a1 .  b1 .
 ///                            others: 0  0  0  ...   plane 2:  .  .  a2 .  b2 .
 ///
-/// Rows of the tile are 33 floats apart: reading down a column then meets another bank each time
-/// (Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
+/// Rows of the tile are 33 floats apart, so the 32 lanes that read a column access 32 different
+/// banks (Ruetsch and Micikevicius, "Optimizing Matrix Transpose in CUDA", 2009).
 ///
-/// **Expect.** Both sides coalesced: a row's 32 channels are 128 bytes, read once. A cell's row
-/// number is read once for 32 channels. An empty cell costs no load. Predicted on an H200 for
-/// eighth-64: 40 us.
+/// **Expect.** Both sides are coalesced: a row's 32 channels are 128 bytes, read once. A cell's row
+/// number is read once per 32 channels. An empty cell needs no load of features. Predicted on an
+/// H200 for eighth-64: 40 us.
 /// @expect sectors_per_request.features.load 4, coalesced
 /// @expect sectors_per_request.x.store 4, coalesced
 /// @expect sectors_per_request.workspace.load 1, a cell's row for 32 channels
 /// @expect barriers_per_block 2
 /// @expect excess.shared.load 0
-/// **Costs.** Two barriers a tile. Empty cells, too, go through shared memory as zeros, and in
-/// eighth-64 only one cell in 24 has a row. A tile reaches over 32 channels even if there are 3.
-/// Stores are of 4 bytes a thread, since planes begin anywhere.
-/// **Try.** Ask first whether any of the tile's 32 cells has a row, and otherwise store zeros
-/// without shared memory. How many of the tiles are empty in a LiDAR sweep?
+/// **Costs.** Two barriers per tile. Zeros of empty cells pass through shared memory, too; in
+/// eighth-64 one cell in 24 has a row. A tile spans 32 channels even if there are 3.
+/// **Try.** Store the zeros of empty tiles directly. How many tiles of a LiDAR sweep are empty?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
@@ -40,7 +39,8 @@ namespace {
 constexpr int kTile = 32;      ///< Cells, and channels, of a tile: the lanes of a warp.
 constexpr int kHeight = 8;     ///< Warps of a block; each takes every eighth cell, then channel.
 constexpr int kThreads = 256;  ///< Of sparse_to_dense_transposed_tiles_number_cells().
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< For more rows or tiles, threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< rows or tiles.
 
 /// coords [sites][1 + ndim], rows [batch][cells], all -1. Any one-dimensional grid.
 __global__ void sparse_to_dense_transposed_tiles_number_cells(RulebookProblem grid,
@@ -72,11 +72,11 @@ __global__ void sparse_to_dense_transposed_tiles_transpose_tiles(SparseToDensePr
         const bool there = row >= 0 && c0 + lane < C;
         tile[cell][lane] = there ? features[row * C + c0 + lane] : 0.0f;
       }
-      __syncthreads();  // the tile is complete before it is read the other way
+      __syncthreads();  // the tile is complete before its columns are read
       for (int c = warp; c < kTile && c0 + c < C; c += kHeight) {
         if (cell0 + lane < cells) x[((n * C) + c0 + c) * cells + cell0 + lane] = tile[lane][c];
       }
-      __syncthreads();  // all of it is read before the next one overwrites it
+      __syncthreads();  // the tile is read before the next one overwrites it
     }
   }
 }

@@ -1,35 +1,32 @@
 /// @file output_stationary.cu
-/// @brief sparse_wgrad, rung 2 on the GPU: a block owns a tile of one tap's gradient.
+/// @brief sparse_wgrad: output-stationary tiles; a block accumulates 16 x 16 channels of one tap's
+/// dw.
 ///
 /// - Before: cuda_naive/sparse_wgrad/scatter.cu
 /// - After: split_k_atomics.cu
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** Each element of dw stays with one thread, which sums over the pairs of its tap in
-/// a register; `offsets` says where these pairs lie. A block takes a tap and a tile of 16 x 16
-/// channels. It copies a chunk of the pairs' rows into shared memory, where 16 threads use each
+/// **The idea.** Each thread owns one element of dw and accumulates it over the pairs of its tap in
+/// a register; `offsets` gives the range of these pairs. A block takes a tap and a tile of 16 x 16
+/// channels. It copies the rows of a chunk of pairs to shared memory, where 16 threads read each
 /// value:
 ///
 ///     pairs of tap k    features[in]  16 of Cin       dy[out]  16 of Cout
 ///        (k, 2, 0)      [ . . . . . . . . ]           [ . . . . . . . . ]      chunk in
 ///        (k, 5, 1)      [ . . . . . . . . ]           [ . . . . . . . . ]      shared memory
 ///           ...                   ci                          co
-///                       thread (ci, co): sum += column ci of the left . column co of the right
+///                       thread (ci, co): acc += column ci of the left . column co of the right
 ///
-/// **Expect.** No atomics; the pairs are taken in their order, so the same rulebook gives the same
-/// bits. A chunk of 64 pairs costs a thread 8 loads from global memory (and the 8 row numbers that
-/// say where from) and 2 barriers for 64 multiply-adds. Two loads from shared memory for each
-/// multiply-add: at most 1/8 of the arithmetic peak.
+/// **Expect.** No atomics; pairs are added in order, so the same rulebook gives the same bits. For
+/// 64 pairs a thread executes 8 loads from global memory (plus 8 of row numbers) and 2 barriers.
+/// Two loads from shared memory per multiply-add: at most 1/8 of the arithmetic peak.
 /// @expect lanes.dw.atomic 0
 /// @expect loads_per_output.shared 2 * 3838 / 27 = 284.296, two for each multiply-add
 /// @expect loads_per_output.features 3838 / 27 / 16 = 8.884, tiles of 16 x 16
 /// @expect blocks 27 * 2 * 2 = 108
-/// **Costs.** Few blocks: KV * ceil(Cin / 16) * ceil(Cout / 16), and under `subm` those of the
-/// centre tap have several times the pairs of the others and finish last. The rows of a tap are
-/// gathered again for each tile. With fewer than 16 channels threads idle. Declines other types
-/// than float32.
-/// **Try.** Let a thread compute 2 x 2 elements. How many loads from shared memory are there now
-/// for each multiply-add, and how many blocks?
+/// **Costs.** Few blocks: KV * ceil(Cin / 16) * ceil(Cout / 16). Under `subm` those of the centre
+/// tap finish last. Every tile gathers the rows of its tap again. Float32 only.
+/// **Try.** Let a thread compute 2 x 2 elements. How many loads are there per multiply-add?
 #include "core/cuda/launch.hpp"
 #include "core/implementation.hpp"
 #include "core/sparse_conv_problem.hpp"
@@ -69,7 +66,7 @@ __global__ void __launch_bounds__(kThreads)
   const int my_ci = static_cast<int>(threadIdx.x) / kTile;
   const int my_co = static_cast<int>(threadIdx.x) % kTile;
 
-  // All threads of a block have the same tile and chunks: they meet at every barrier.
+  // All threads of a block have the same tile and chunks, so they reach the same barriers.
   for (std::int64_t tile = blockIdx.x; tile < conv.book.KV * tiles_in * tiles_out;
        tile += gridDim.x) {
     const std::int64_t k = tile / (tiles_in * tiles_out);
@@ -78,10 +75,10 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t first = offsets[k]; first < offsets[k + 1]; first += kChunk) {
       const std::int64_t left = offsets[k + 1] - first;
       const int count = left < kChunk ? static_cast<int>(left) : kChunk;
-      __syncthreads();  // the last chunk is used up before this one overwrites it
+      __syncthreads();  // all threads have read the previous chunk before this one overwrites it
       gather_chunk(features, Cin, ci0, pairs + first * kPairColumns, 1, count, inputs);
       gather_chunk(dy, Cout, co0, pairs + first * kPairColumns, 2, count, gradients);
-      __syncthreads();  // the chunk is complete before anybody reads it
+      __syncthreads();  // the chunk is complete before any thread reads it
       for (int i = 0; i < count; ++i) sum += inputs[i][my_ci] * gradients[i][my_co];
     }
     if (ci0 + my_ci < Cin && co0 + my_co < Cout)

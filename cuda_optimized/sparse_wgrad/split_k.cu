@@ -6,8 +6,8 @@
 /// - How pairs are cut: shared/pair_parts.cuh; the kernel that adds them: shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
-/// **The idea.** No block adds to what another block has written. Each part has its own place in a
-/// workspace, and a second launch adds the places of each tap in a fixed order:
+/// **The idea.** Each block stores its partial result in its own slot of a workspace, and a second
+/// launch adds the slots of each tap in a fixed order:
 ///
 ///     workspace        part 0    1    2    3    4    5    6          the list of pairs:
 ///                     [Cin]  [  ]  [  ]  [  ]  [  ]  [  ]  [  ]      tap 0: parts 0, 1
@@ -16,8 +16,7 @@
 ///     second launch   dw_0 = 0 + 1 |      |     |     |     |
 ///                             dw_1 = 2 +  3  +  4  +  5   dw_2 = 6
 ///
-/// Where the parts of a tap are follows from `offsets` alone, which both launches read, so the host
-/// does not wait. The cut depends on the problem alone: the bits are the same in every run.
+/// Both launches cut by `offsets`, so the host does not wait, and every run gives the same bits.
 ///
 /// **Expect.** sweep-64-subm3 has 1040 parts of 850 pairs; their blocks of 64 threads run in one
 /// wave on an H200. Predicted: 165 us for 7.1 GFLOP (110 us at the peak), 8 us of them for the
@@ -26,9 +25,8 @@
 /// @expect loads_per_output.workspace 252 / 27 = 9.333, each once
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 2
-/// **Costs.** Workspace of one [Cin][Cout] a part. Not supported: other types than float32.
-/// **Try.** Add the parts in a binary tree. Which sums become shorter, and how does the error
-/// change?
+/// **Costs.** Workspace of one [Cin][Cout] per part. Float32 only.
+/// **Try.** Add the parts in a binary tree. How does the error change?
 #include <algorithm>
 
 #include "core/cuda/ptx.hpp"
@@ -42,8 +40,8 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
 
-constexpr int kStages = 3;  ///< Steps whose rows are in shared memory, or on their way.
-/// Tiles of Cin x Cout channels; a thread has 8 x 8 sums, or 4 x 4 of the smallest tile.
+constexpr int kStages = 3;  ///< Steps whose rows are in shared memory or in flight.
+/// Tiles of Cin x Cout channels; a thread has 8 x 8 accumulators, or 4 x 4 of the smallest tile.
 using Large = gemm::ThreadTile<128, 128, kStepPairs, 8, 8, 4>;
 using Medium = gemm::ThreadTile<64, 64, kStepPairs, 8, 8, 4>;
 using Small = gemm::ThreadTile<32, 32, kStepPairs, 4, 4, 4>;
@@ -51,14 +49,14 @@ using Small = gemm::ThreadTile<32, 32, kStepPairs, 4, 4, 4>;
 
 /// Grid (parts of a slab, tiles of channels, slabs), block (Tile::kThreads).
 /// @param parts [slabs][most_parts][Cin][Cout]
-/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes
+/// @tparam kAligned rows of features and dy are aligned to 16 bytes
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads)
     sparse_wgrad_split_k(PairProduct product, float* parts) {
   BlockWork work;
   if (!work_of_block<Tile::kBlockM, Tile::kBlockN>(product.parts, product.offsets,
                                                    ceil_div(product.Cout, Tile::kBlockN), &work)) {
-    return;  // the whole block, at once
+    return;  // uniform for the block
   }
   constexpr int kFloatsA = kStepPairs * Tile::kBlockM, kFloatsB = kStepPairs * Tile::kBlockN;
   RowGather<PlainRows<Tile::kBlockM>, Tile::kThreads, kAligned> inputs(
@@ -76,7 +74,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
       inputs.load_rows();
       gradients.load_rows();
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   };
 
   const Tile tile(threadIdx.x);
@@ -89,11 +87,12 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   //     for 16 pairs of the part:
   //       a_tile[p][m] = features[in of pair p][ci0 + m],  b_tile[p][n] = dy[out of pair p][co0 +
   //       n]
-  //       __syncthreads();  for p, i, j:  sums[i][j] += a_tile[p][row i] * b_tile[p][column j]
+  //       __syncthreads();  for p, i, j:  sums[i][j] += a_tile[p][row i] * b_tile[p][column
+  //       j]
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<kStages - 2>();
-    // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
-    // all have read what they need of the step before, into whose stage the next copies go.
+    // This thread's copies of the step have landed. The barrier makes those of all threads visible,
+    // and separates the loads of the previous step from the copies into its stage.
     __syncthreads();
     ask_for(step + kStages - 1);
     tile.template multiply<Tile::kBlockM, Tile::kBlockN>(stage_of(step), stage_of(step) + kFloatsA,
@@ -118,7 +117,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
 
 constexpr int kLongestPart = 1 << 16;  ///< Pairs of a part, at most.
 
-/// The parts of a problem: as many as blocks run at once, on an H200.
+/// The parts of a problem: as many as blocks run at once on an H200.
 PairParts pair_parts_of(const SparseConvProblem& conv) {
   const int channels = tile_channels(conv);
   const std::int64_t tiles =
@@ -127,7 +126,7 @@ PairParts pair_parts_of(const SparseConvProblem& conv) {
   return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), kStepPairs, kLongestPart);
 }
 
-/// The product of a problem.
+/// The parameters of the GEMM of a problem.
 PairProduct pair_product_of(const SparseConvProblem& conv, const SparseWgradArrays& arrays) {
   return {.Cin = conv.Cin,
           .Cout = conv.Cout,

@@ -1,5 +1,5 @@
 /// @file split_k_atomics.cu
-/// @brief sparse_wgrad: split-K with atomics; equally many pairs and a register tile a block.
+/// @brief sparse_wgrad: split-K with atomics; each block adds its part of the pairs to dw.
 ///
 /// - Before: output_stationary.cu
 /// - After: split_k.cu
@@ -24,8 +24,7 @@
 /// @expect lanes_per_output.dw.atomic 252 / 27 = 9.333, 252 parts of up to 16 pairs
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect launches 1
-/// **Costs.** Not deterministic: the order of atomics varies. dw must be zeroed first. Not
-/// supported: other types than float32.
+/// **Costs.** Not deterministic: the order of atomics varies. dw must be zeroed first.
 /// **Try.** Cut each tap's pairs into the same number of parts. Which block finishes last?
 #include <algorithm>
 
@@ -39,8 +38,8 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 namespace {
 
-constexpr int kStages = 3;  ///< Steps whose rows are in shared memory, or on their way.
-/// Tiles of Cin x Cout channels; a thread has 8 x 8 sums, or 4 x 4 of the smallest tile.
+constexpr int kStages = 3;  ///< Steps whose rows are in shared memory or in flight.
+/// Tiles of Cin x Cout channels; a thread has 8 x 8 accumulators, or 4 x 4 of the smallest tile.
 using Large = gemm::ThreadTile<128, 128, kStepPairs, 8, 8, 4>;
 using Medium = gemm::ThreadTile<64, 64, kStepPairs, 8, 8, 4>;
 using Small = gemm::ThreadTile<32, 32, kStepPairs, 4, 4, 4>;
@@ -48,14 +47,14 @@ using Small = gemm::ThreadTile<32, 32, kStepPairs, 4, 4, 4>;
 
 /// Grid (parts of a slab, tiles of channels, slabs), block (Tile::kThreads).
 /// @param dw [KV][Cin][Cout], zeros at first
-/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes
+/// @tparam kAligned rows of features and dy are aligned to 16 bytes
 template <class Tile, bool kAligned>
 __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads)
     sparse_wgrad_split_k_atomics(PairProduct product, float* dw) {
   BlockWork work;
   if (!work_of_block<Tile::kBlockM, Tile::kBlockN>(product.parts, product.offsets,
                                                    ceil_div(product.Cout, Tile::kBlockN), &work)) {
-    return;  // the whole block, at once
+    return;  // uniform for the block
   }
   constexpr int kFloatsA = kStepPairs * Tile::kBlockM, kFloatsB = kStepPairs * Tile::kBlockN;
   RowGather<PlainRows<Tile::kBlockM>, Tile::kThreads, kAligned> inputs(
@@ -73,7 +72,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
       inputs.load_rows();
       gradients.load_rows();
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   };
 
   const Tile tile(threadIdx.x);
@@ -86,11 +85,12 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
   //     for 16 pairs of the part:
   //       a_tile[p][m] = features[in of pair p][ci0 + m],  b_tile[p][n] = dy[out of pair p][co0 +
   //       n]
-  //       __syncthreads();  for p, i, j:  sums[i][j] += a_tile[p][row i] * b_tile[p][column j]
+  //       __syncthreads();  for p, i, j:  sums[i][j] += a_tile[p][row i] * b_tile[p][column
+  //       j]
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<kStages - 2>();
-    // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
-    // all have read what they need of the step before, into whose stage the next copies go.
+    // This thread's copies of the step have landed. The barrier makes those of all threads visible,
+    // and separates the loads of the previous step from the copies into its stage.
     __syncthreads();
     ask_for(step + kStages - 1);
     tile.template multiply<Tile::kBlockM, Tile::kBlockN>(stage_of(step), stage_of(step) + kFloatsA,
@@ -111,7 +111,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kThreadsPerSm / Tile::kThreads
 
 constexpr int kLongestPart = 1 << 16;  ///< Pairs of a part, at most.
 
-/// The parts of a problem: as many as blocks run at once, on an H200.
+/// The parts of a problem: as many as blocks run at once on an H200.
 PairParts pair_parts_of(const SparseConvProblem& conv) {
   const int channels = tile_channels(conv);
   const std::int64_t tiles =
@@ -120,7 +120,7 @@ PairParts pair_parts_of(const SparseConvProblem& conv) {
   return cut_pairs(conv, std::max<std::int64_t>(blocks / tiles, 1), kStepPairs, kLongestPart);
 }
 
-/// The product of a problem.
+/// The parameters of the GEMM of a problem.
 PairProduct pair_product_of(const SparseConvProblem& conv, const SparseWgradArrays& arrays) {
   return {.Cin = conv.Cin,
           .Cout = conv.Cout,

@@ -1,34 +1,31 @@
 /// @file split_k_mma.cu
-/// @brief sparse_wgrad: tensor cores; mma.sync, both operands are transposed as they are loaded.
+/// @brief sparse_wgrad: tensor cores; mma.sync, with both operands transposed as they are loaded.
 ///
 /// - Before: split_k.cu
 /// - After: split_k_wgmma.cu
-/// - How pairs are cut and gathered: shared/pair_parts.cuh; the kernel that adds the parts:
+/// - How pairs are cut and gathered: shared/pair_parts.cuh; the second launch:
 ///   shared/sum_parts.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** mma.sync reads both operands with k contiguous. Here k counts pairs, and a
 /// gathered row has its channels contiguous, so both operands must be transposed. ldmatrix with
-/// `.trans` does that while it loads 16-bit numbers from shared memory:
+/// `.trans` does that for 16-bit elements while it loads them from shared memory:
 ///
-///     shared memory               8 x 8 numbers            fragment of a = features^T
+///     shared memory               8 x 8 elements           fragment of a = features^T
 ///       pair 0  [ci . . . . .]    pair 0  o + x ...        lane (ci, pairs 0 and 1)  o
 ///       pair 1  [ci . . . . .]    pair 1  o + x ...                                  o
 ///        ...                      ldmatrix.trans    - ->   lane (ci + 1, ...)        + ...
 ///
-/// ldmatrix moves units of 2 bytes and cannot transpose floats, so TF32 fragments are loaded one
-/// float at a time. The rest is split_k. All accumulators and dw are FP32: a sum of 125,562 terms
-/// in FP16 would lose most of them.
+/// ldmatrix transposes units of 2 bytes, so TF32 fragments are loaded by element.
 ///
 /// **Expect.** For sweep-64-subm3 the two rows of each pair are read once from the L2 cache, 223 MB
-/// in 16 bits and 446 MB in TF32, which takes longer than the products. Predicted on an H200: 55 us
-/// in 16 bits and 100 us in TF32, 8 us of them for the second launch.
+/// in fp16 and 446 MB in TF32, which takes longer than the MMAs. Predicted on an H200: 55 us in
+/// fp16 and 100 us in TF32.
 /// @expect on --shape 12,12,12 --sites 512 --cin 32 --cout 32 --dtype tf32
 /// @expect loads_per_output.features 3838 * 8 / 27648 = 1.1105, a load for each pair, in vectors
 /// @expect loads_per_output.workspace 72 / 27 = 2.667, 72 parts, each once
 /// @expect launches 2
-/// **Costs.** Workspace as split_k. Rows that are no multiples of 16 bytes are copied number by
-/// number, in tiles of 32 x 32. Not supported: before sm_80, and float32 with precision fp32.
+/// **Costs.** Workspace as split_k. Not supported: before sm_80, float32 with precision fp32.
 /// **Try.** Let one block compute two mirrored taps (under `subm`). Which rows do they share?
 #include "core/cuda/device_attribute.hpp"
 #include "core/cuda/needs.hpp"
@@ -54,7 +51,7 @@ struct Shape {
   static constexpr int kBlocks = kTile == 128 ? 2 : kTile == 64 ? 4 : 16;  ///< on an SM
 };
 
-/// A tile [pair][channel] of floats: 8 more between rows.
+/// A tile [pair][channel] of floats, rows padded by 8 floats against bank conflicts.
 template <class S>
 struct PaddedRows {
   using Number = float;
@@ -64,15 +61,16 @@ struct PaddedRows {
   HOST_DEVICE static int at(int i, int c) { return i * kPitch + c; }
 };
 
-/// A tile [pair][channel] of 16-bit numbers, whose pieces of 8 change places: so that those at the
-/// same place of eight pairs, which ldmatrix takes at once, lie in different banks.
+/// A tile [pair][channel] of 16-bit elements in pieces of 8, swizzled: the pieces at the same
+/// position of eight pairs, which ldmatrix reads together, are in different banks.
 template <class T, class S>
 struct PermutedRows {
   using Number = T;
   static constexpr int kPairs = S::kStepPairs, kChannels = S::kTile;
   static constexpr int kCount = kPairs * kChannels;
   HOST_DEVICE static int at(int i, int c) {
-    const int turn = kChannels >= 64 ? i % 8 : i / 2 % 4;  // rows of 64 bytes: two fill the banks
+    const int turn = kChannels >= 64 ? i % 8 : i / 2 % 4;  // rows of 64 bytes: two rows span all
+                                                           // banks
     return i * kChannels + ((c / 8 ^ turn) * 8 | c % 8);
   }
 };
@@ -120,14 +118,14 @@ struct Product {
 
 /// Grid (parts of a slab, tiles of channels, slabs), block (S::kThreads).
 /// @param parts [slabs][most_parts][Cin][Cout]
-/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes, and Cout is even
+/// @tparam kAligned rows of features and dy are aligned to 16 bytes, and Cout is even
 template <class T, class S, bool kAligned>
 __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
     sparse_wgrad_split_k_mma(Product<T> product, float* parts) {
   BlockWork work;
   if (!work_of_block<S::kTile, S::kTile>(product.parts, product.offsets, product.tiles_out,
                                          &work)) {
-    return;  // the whole block, at once
+    return;  // uniform for the block
   }
   using Layout = LayoutOf<T, S>;
   RowGather<Layout, S::kThreads, kAligned> inputs(
@@ -145,7 +143,7 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
       inputs.load_rows();
       gradients.load_rows();
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   };
 
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
@@ -157,13 +155,13 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
   for (int step = 0; step < S::kStages - 1; ++step) ask_for(step);
   // Without the pipeline the loop would be
   //
-  //     for 64 bytes of pairs:  tile[p] = features[in of pair p][ci0 ...], behind it dy[out][co0
+  //     for 64 bytes of pairs:  tile[p] = features[in of pair p][ci0 ...], then dy[out][co0
   //     ...]
-  //       __syncthreads();  a, b = fragments, transposed;  mma.sync: sums += a * b
+  //       __syncthreads();  a, b = fragments, transposed;  mma.sync: accumulators += a * b
   for (int step = 0; step < steps; ++step) {
     ptx::cp_async_wait_group<S::kStages - 2>();
-    // Now this thread's copies of the step have landed. The barrier: those of the others, too, and
-    // all have read what they need of the step before, into whose stage the next copies go.
+    // This thread's copies of the step have landed. The barrier makes those of all threads visible,
+    // and separates the loads of the previous step from the copies into its stage.
     __syncthreads();
     ask_for(step + S::kStages - 1);
     const T* const tile = stage_of(step);
@@ -203,8 +201,8 @@ __global__ void __launch_bounds__(S::kThreads, S::kBlocks)
 
 constexpr int kShortestPart = 64, kLongestPart = 2048;  ///< Pairs.
 
-/// The parts of a problem. Long ones, so that there are few sums to add up, and slabs of them that
-/// are small enough for the L2 cache: about as many as run at once, on an H200.
+/// The parts of a problem: long ones, so that there are few partial results to add, in slabs that
+/// fit in the L2 cache: about as many as run at once on an H200.
 PairParts pair_parts_of(const SparseConvProblem& conv) {
   const int channels = tile_channels(conv);
   const std::int64_t tiles =
@@ -284,7 +282,7 @@ void run(const SparseConvProblem& conv, const SparseWgradArrays& arrays, const C
 
 std::string choice_in_words(const SparseConvProblem& conv) {
   const int channels = with_float_type(conv.dtype, [&]<class T>(T) {
-    Product<T> product{};  // its arrays are null: aligned
+    Product<T> product{};  // null arrays count as aligned
     product.Cin = conv.Cin;
     product.Cout = conv.Cout;
     return aligned_tile(product, conv);

@@ -3,21 +3,20 @@
 /// warpgroup.
 ///
 /// - Before: split_k_mma.cu
-/// - How pairs are cut: shared/pair_parts.cuh; stages, gather and second launch:
+/// - How pairs are cut: shared/pair_parts.cuh; stages, gather, second launch:
 ///   shared/pair_stages.cuh
 /// - The same maths: cpu_reference/sparse_wgrad/gather_gemm_scatter.cpp
 ///
 /// **The idea.** With 16-bit types `wgmma` reads both operands transposed from shared memory, so
-/// rows stay as they are gathered. Four producer warps fill a ring of stages, and the parts of a
-/// tap take its steps in turns:
+/// gathered rows are stored as they are. Four producer warps fill a ring of stages, and the parts
+/// of a tap take its steps cyclically:
 ///
 ///     warps 4, 5: features[in]         stages              warps 0 to 3
 ///     warps 6, 7: dy[out]        ->  a, b of 48 pairs  ->  dw_k [Cin][Cout] += a^T b
-///
 ///     pairs of tap k   |0|1|2|0|1|2|0|1|2|0|1|    the steps of three parts
 ///
-/// No more parts are made than blocks run at once. The blocks of all taps pass through the sites
-/// together, so what one tap has read is in the L2 cache for the others. The second launch starts
+/// There are no more parts than blocks that run at once. The blocks of all taps advance through the
+/// sites together, so rows that one tap has read are in L2 for the others. The second launch starts
 /// early (PDL), while the last blocks store their parts.
 ///
 /// **Expect.** A pair reads 2 (Cin + Cout) bytes from the L2 cache: 223 MB for sweep-64-subm3, 445
@@ -28,10 +27,8 @@
 /// @expect loads_per_output.workspace 27 / 27 / 4 = 0.25, a part for each tap, in vectors
 /// @expect barriers_per_block 27 / 34 + 2 = 2.794, of 34 blocks 27 have a part; two for the sums
 /// @expect launches 2
-/// **Costs.** Workspace for the parts. Rows that are no multiples of 16 bytes are stored number by
-/// number, for tiles of 32 x 32. Not supported: float32, GPUs other than sm_90a.
-/// **Try.** Give each part one contiguous stretch of its tap's list. What do large layers cost
-/// then?
+/// **Costs.** Workspace for the parts. Not supported: float32, GPUs other than sm_90a.
+/// **Try.** Give each part one contiguous range of its tap's list. What do large layers cost?
 #include "core/cuda/needs.hpp"
 #include "core/half.hpp"
 #include "core/implementation.hpp"
@@ -60,7 +57,7 @@ struct Ring {
       empty[S::kStages];           ///< all consumer warps have read it
 };
 
-/// setmaxnreg: takes registers, or releases some. All warps of a warpgroup call it.
+/// setmaxnreg: allocates registers to the warp, or releases some. All warps of a warpgroup call it.
 template <int kRegisters, int kBefore>
 __device__ void set_registers() {
   if constexpr (kRegisters > kBefore) {
@@ -71,7 +68,7 @@ __device__ void set_registers() {
 }
 
 /// wgmma m64nNk16 whose operands are both transposed: a row of a stage has all channels of a pair,
-/// and k counts pairs. 16-bit types alone have such descriptors.
+/// and k counts pairs. Only 16-bit types have such descriptors.
 template <int kN, class T>
 __device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t b) {
   if constexpr (std::is_same_v<T, Half>) {
@@ -81,7 +78,7 @@ __device__ void wgmma_across(float (&d)[kN / 2], std::uint64_t a, std::uint64_t 
   }
 }
 
-/// The steps of a part: those of its tap's list at which it is its turn.
+/// The steps of a part: it takes the steps of its tap's list cyclically with the other parts.
 template <class S, class T>
 __device__ PairSteps turns_of(const Product<T>& product, const PairPart& part) {
   const PairParts& parts = product.parts;
@@ -92,8 +89,8 @@ __device__ PairSteps turns_of(const Product<T>& product, const PairPart& part) {
 
 /// The loop of the producer warps: for the part's steps, stage.a[p] = features[in of pair p][ci0
 /// ...] (warps 4 and 5) and stage.b[p] = dy[out of pair p][co0 ...] (warps 6 and 7). Indices are
-/// loaded S::kAhead steps before the rows (load()), since a row can be copied only when its index
-/// is there.
+/// loaded S::kAhead steps before the rows (load()), since a row can be copied only after its index
+/// has been loaded.
 template <class T, class S, bool kAligned>
 __device__ void produce(const Product<T>& product, const BlockWork& work, PairSteps pairs,
                         int steps, Ring<S>& ring, char* stages) {
@@ -110,20 +107,23 @@ __device__ void produce(const Product<T>& product, const BlockWork& work, PairSt
 #pragma unroll
     for (int i = 1; i < S::kAhead; ++i) ahead[i - 1] = ahead[i];
     rows.load(ahead[S::kAhead - 1]);
-    // Until the consumers have released the stage; in the first pass through the ring at once.
+    // Until the consumers have released the stage. In the first pass through the ring no stage is
+    // occupied: a wait for the phase before the first one returns at once.
     ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
     rows.copy(now, stages + place.stage * S::kStageBytes);
     if constexpr (kAligned) {
-      ptx::cp_async_mbarrier_arrive_noinc(&ring.full[place.stage]);  // when all have landed
+      ptx::cp_async_mbarrier_arrive_noinc(&ring.full[place.stage]);  // when all copies have landed
     } else {
-      ptx::fence_proxy_async();  // stores that wgmma will read
+      ptx::fence_proxy_async();  // orders stores (generic proxy) before the reads of wgmma (async
+                                 // proxy)
       ptx::mbarrier_arrive(&ring.full[place.stage]);
     }
     place.advance();
   }
 }
 
-/// The loop of the consumer warps: for each stage, sums += stage.a^T * stage.b, 16 pairs a wgmma.
+/// The loop of the consumer warps: for each stage, accumulators += stage.a^T * stage.b, 16 pairs a
+/// wgmma.
 template <class T, class S>
 __device__ void consume(int steps, Ring<S>& ring, const char* stages,
                         sparse_conv::WarpgroupSums<T, S::kTile> (&sums)[S::kRowTiles]) {
@@ -132,9 +132,10 @@ __device__ void consume(int steps, Ring<S>& ring, const char* stages,
   int last_stage = -1;
   for (int step = 0; step < steps; ++step) {
     ptx::mbarrier_wait(&ring.full[place.stage], place.round);
-    ptx::fence_proxy_async();  // threads have copied what wgmma will read
+    ptx::fence_proxy_async();  // cp.async writes through the generic proxy, wgmma reads through the
+                               // async proxy
     const char* const a = stages + place.stage * S::kStageBytes;
-    // 32 channels: the lower half of a product of 64 rows is the same rows again.
+    // With 32 channels, the lower half of the 64 rows of a wgmma repeats the upper half.
     const std::uint64_t left = ptx::wgmma_row_major_descriptor(a, 0, S::kRowBytes);
     const std::uint64_t right =
         ptx::wgmma_row_major_descriptor(a + S::kFactorBytes, S::kPieceBytes, S::kRowBytes);
@@ -151,7 +152,7 @@ __device__ void consume(int steps, Ring<S>& ring, const char* stages,
       }
     }
     ptx::wgmma_commit_group();
-    // All but this stage's products are done: the stage before may be overwritten.
+    // All products but this stage's are done: the stage before may be overwritten.
     ptx::wgmma_wait_group<1>();
     if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
     last_stage = place.stage;
@@ -162,14 +163,14 @@ __device__ void consume(int steps, Ring<S>& ring, const char* stages,
 
 /// Grid (parts, tiles of channels), block (kBlockThreads).
 /// @param parts [most_parts][Cin][Cout]
-/// @tparam kAligned rows of features and dy begin at multiples of 16 bytes, and Cout is even
+/// @tparam kAligned rows of features and dy are aligned to 16 bytes, and Cout is even
 template <class T, class S, bool kAligned>
 __global__ void __launch_bounds__(kBlockThreads, S::kBlocks)
     sparse_wgrad_split_k_wgmma(Product<T> product, float* parts) {
   BlockWork work;
   if (!work_of_block<S::kTile, S::kTile>(product.parts, product.offsets, product.tiles_out,
                                          &work)) {
-    return;  // the whole block, at once
+    return;  // uniform for the block
   }
   __shared__ Ring<S> ring;
   char* stages = dynamic_shared<char>();
@@ -227,7 +228,7 @@ auto with_stages(const SparseConvProblem& conv, const Body& body) {
   }
 }
 
-/// For rows that are stored number by number.
+/// For rows that are stored element by element.
 template <class T>
 using OneByOne = PairStages<T, PairStageSizes{32, 64, 6, 3}>;
 

@@ -1,38 +1,33 @@
 /// @file bit_grid.cu
-/// @brief voxelize: a bit for each voxel, whose rank is its row, and sums in fixed point.
+/// @brief voxelize: bitmap of voxels; a row is the rank of its bit, sums are added in fixed point.
 ///
 /// - Before: cuda_naive/voxelize/sorted_points.cu
 /// - After: point_lists.cu
-/// - The sums over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
+/// - The prefix sum over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/hash_map.cpp
 ///
-/// **The idea.** Rows are wanted in the order of keys, so a voxel's row is the number of voxels
-/// with a point before it. Every point sets the bit of its voxel, `atomicOr`. The bits before one,
-/// counted with running sums over words, are its *rank*: the row.
+/// **The idea.** Rows are in the order of keys, so a voxel's row is the number of occupied voxels
+/// before it. Every point sets the bit of its voxel by `atomicOr`. The number of bits before it,
+/// from a prefix sum over words, is its *rank*: the row.
 ///
 ///     voxels     . . x . | x x . . | . . . . | . x . x       4 to a word here, 32 there
 ///     first          0         1         3         3          bits in the words before
 ///     rows           0     1 2                   3   4         + bits below in the word
 ///
-/// Then each point is added to its voxel's row by atomics, in any order. A sum of floating-point
-/// numbers depends on the order; a sum of integers does not. So the points are read twice:
-/// `atomicMax` finds the largest magnitude of each column of a voxel, then each number is added as
-/// a whole multiple of a unit, 2^-53 of that magnitude's power of two. Numbers above 2^-30 of the
-/// largest are such multiples, and are summed exactly; of others less than a unit is cut off. The
-/// host learns the number of rows, and gives memory to the outputs, while points are added.
+/// Atomics then add each point to its voxel's row, in any order. A floating-point sum depends on
+/// that order, an integer sum does not. `atomicMax` finds the largest magnitude per column of a
+/// voxel, then each value is added as a multiple of 2^-53 of that magnitude's power of two.
 ///
-/// **Expect.** In a LiDAR sweep (sweep-points) 25.6 MB of bits and 15.4 MB of sums are filled with
-/// zeros; the L2 cache serves three passes over the bits and ten atomics a point, 2.4 million.
-/// Predicted on an H200: 57 us, 9 more than with sums in double (zeros: 2; launch for maxima: 7).
+/// **Expect.** In a LiDAR sweep (sweep-points) 25.6 MB of bits and 15.4 MB of sums are zeroed; L2
+/// serves 2.4 million atomics, ten a point. Predicted on an H200: 57 us, 9 us more than with sums
+/// in double (zeros: 2 us; launch for maxima: 7 us).
 /// @expect launches 6
 /// @expect lanes.workspace.atomic (1 + 4 + 1 + 4) * 3441 + 1 = 34411, bits, maxima, counts, sums
 /// @expect lanes.workspace.store 2316 + 128 + 3 = 2447, voxels; words; sums of a tile
 /// @expect lanes.points.load 3 * 11616 + 2 * 4 * 3441 = 62376, each key is found three times
 /// @expect bytes.workspace.atomic (1 + 4 + 1) * 4 * 3441 + 4 * 8 * 3441 + 4 = 192700
-/// **Costs.** Memory and time by the volume, and 72 bytes a point. Declined: grids of 2^31 voxels
-/// (256 MB of bits) and more.
-/// **Try.** Neighbours in a scanner's list often share a voxel. Let the lanes of a warp that do so
-/// (`__match_any_sync`) add up among themselves first.
+/// **Costs.** Memory and time grow with the volume, plus 72 bytes a point. Up to 2^31 voxels.
+/// **Try.** Combine lanes with the same voxel first (`__match_any_sync`).
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/cuda/workspace_cutter.hpp"
@@ -65,8 +60,8 @@ __global__ void voxelize_bit_grid_set_bits(VoxelizeProblem problem, const float*
   }
 }
 
-/// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
-/// of kThreads, any one-dimensional grid.
+/// sums [tiles + 1]: the number of bits in all previous tiles; the total is also written to host
+/// memory. A block of kThreads, any one-dimensional grid.
 __global__ void voxelize_bit_grid_count_bits(std::int64_t tiles, const std::uint32_t* bits,
                                              std::uint32_t* sums, Progress* progress,
                                              Letter<Count>* count) {
@@ -87,8 +82,9 @@ __global__ void voxelize_bit_grid_number_voxels(std::int64_t tiles, const std::u
       [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
 }
 
-/// A sum of floats that has the same bits in any order: a whole number of units. All zero at first.
-/// Where `largest` is not finite, `units` counts infinities and `overflows` the negative ones.
+/// A sum of floats that has the same bits in any order: an integer multiple of a unit. All zero at
+/// first. Where `largest` is not finite, `units` counts infinities and `overflows` the negative
+/// ones.
 struct alignas(16) Sum {
   std::uint32_t largest;     ///< The largest magnitude, as bits of a float; above all, NaN.
   std::int32_t overflows;    ///< The sum is 2^64 * overflows + units, with units as signed.
@@ -123,7 +119,7 @@ __device__ void add(Sum* sum, float number) {
   if ((after < before) != (units < 0)) atomicAdd(&sum->overflows, units < 0 ? -1 : 1);
 }
 
-/// The sum as a double, as IEEE arithmetic has it where numbers are not finite.
+/// The sum as a double, with the result of IEEE arithmetic where values are not finite.
 __device__ double value_of(const Sum& sum) {
   if (sum.largest >= kInfinity) {
     const double infinity = __uint_as_float(sum.largest);  // or NaN
@@ -188,20 +184,21 @@ Declined supports(const VoxelizeProblem& problem) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
-  Progress* progress;        ///< Of the kernels.
+  Progress* progress;        ///< Shared by the kernels.
   std::uint32_t* bits;       ///< A bit for each voxel, in whole tiles.
   std::int32_t* counts;      ///< By row; there are at most as many rows as points.
   Sum* totals;               ///< The same, [columns] each.
-  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
-  std::uint32_t* sums;       ///< By tile.
-  std::uint32_t* first;      ///< By word.
-  std::uint32_t* cells;      ///< By row.
-  std::size_t bytes;         ///< Of all.
+  std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
+                             ///< launch.
+  std::uint32_t* sums;       ///< Indexed by tile.
+  std::uint32_t* first;      ///< Indexed by word.
+  std::uint32_t* cells;      ///< Indexed by row.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const VoxelizeProblem& problem, std::byte* begin) {
   const std::int64_t tiles = bit_ranks::tiles_for(voxel_count(problem.grid)), n = problem.points;
   Workspace work{};
@@ -242,7 +239,7 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
   launch(voxelize_bit_grid_find_largest, all, problem, points, index, work.totals, work.counts);
   launch(voxelize_bit_grid_add_points, all, problem, points, index, work.totals);
 
-  const std::int64_t M = message.received().found;  // the points are being added
+  const std::int64_t M = message.received().found;  // the kernels that add the points are running
   auto* out_coords = arrays.create("out_coords", {M, 4});
   float* features = arrays.create_floats("features", {M, problem.columns});
   launch(voxelize_bit_grid_write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem, M,

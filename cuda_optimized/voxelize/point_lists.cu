@@ -1,36 +1,31 @@
 /// @file point_lists.cu
-/// @brief voxelize: lists of each voxel's points, counted and filled, give sums one order.
+/// @brief voxelize: ordered point lists; counting and filling lists gives each sum a fixed order.
 ///
 /// - Before: bit_grid.cu
-/// - The sums over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
+/// - The prefix sum over words: cuda_optimized/rulebook/shared/bit_ranks.cuh
 /// - The same maths: cpu_reference/voxelize/sorted_points.cpp
 ///
-/// **The idea.** Atomic additions come in any order, and each order rounds a sum of floating-point
-/// numbers in its own way. bit_grid.cu therefore adds integers, with nine atomics a point. One is
-/// enough if integers make lists of points instead, and each list is added up in order. Each point
-/// takes a place in its voxel's list by counting it; a running sum over the counts says where each
-/// list begins; then the points are filled in.
+/// **The idea.** Atomic floating-point additions occur in varying order, and the rounding depends
+/// on it. bit_grid.cu adds integers, with nine atomics a point. Here one integer atomic a point
+/// suffices: it counts the voxel's points. A prefix sum over the counts gives the start of each
+/// list, and the points are filled in.
 ///
 ///     counts   2   1   3          begins   0   2   3   6
-///     list     4 0   2   7 1 5             as they came: another order each time
-///     ordered  0 4   2   1 5 7             place = how many of the list are smaller
+///     list     4 0   2   7 1 5             in arrival order: differs between runs
+///     ordered  0 4   2   1 5 7             index = how many of the list are smaller
 ///
-/// Each entry looks through its list for smaller ones, which are as many as come before it. Lists
-/// are short: in a sweep two points, near the sensor a few dozen. At last a thread a voxel adds up
-/// its list in the order of the points, in double: the CPU's sums, to the last bit, without a sort.
+/// Each entry counts the smaller ones in its list, which gives its index. Lists are short: two
+/// points in a sweep, a few dozen near the sensor. Then one thread per voxel adds its list in the
+/// order of the points, in double: the CPU's results to the last bit, without a sort.
 ///
-/// **Expect.** As bit_grid.cu up to the ranks. Instead of nine atomics a point one, which is waited
-/// for, and a sum over as many counts as points. Two more launches, the library's beside. Each of
-/// them is short: in a LiDAR sweep (sweep-points) on an H200 predicted 55 us, where bit_grid takes
-/// 57 and the sort 80. Sums in double are registers here, and 0.2 us of an H200's FP64 rate.
+/// **Expect.** As bit_grid.cu up to the ranks. One atomic a point replaces nine; there are two more
+/// launches. For sweep-points on an H200, 55 us are predicted, 57 us for bit_grid and 80 us for the
+/// sort.
 /// @expect launches 8, with the running sum
 /// @expect lanes.workspace.atomic (1 + 1) * 3441 + 1 = 6883, bits and counts
 /// @expect lanes.workspace.store 2447 + 4096 + 4 * 3441 + 4097 = 24404, lists and their begins
-/// **Costs.** Memory and time by the volume, and 36 bytes a point. Lists of thousands of points
-/// take time by the square of their length. Of more than four columns each four walk along the list
-/// once more. Declined: grids of 2^31 voxels and more.
-/// **Try.** Leave out the ordering: what does a comparison of two runs say of intensities between 0
-/// and 1, and what if every second one is multiplied by 1e12?
+/// **Costs.** As bit_grid.cu; the time of a list grows with the square of its length.
+/// **Try.** Leave out the ordering: how do two runs differ if every second value is scaled by 1e12?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
@@ -47,7 +42,7 @@ namespace bit_ranks = rulebook::bit_ranks;
 using bit_ranks::Count, bit_ranks::kMaxBlocks, bit_ranks::kThreads, bit_ranks::Progress;
 
 constexpr std::int64_t kMaxVoxels = (std::int64_t{1} << 31) - 1;
-constexpr int kColumns = 4;  ///< That a thread adds up at a time.
+constexpr int kColumns = 4;  ///< Columns that a thread adds at a time.
 
 /// A point's voxel, or kNone.
 constexpr std::uint32_t kNone = 0xffffffff;
@@ -65,8 +60,8 @@ __global__ void voxelize_point_lists_set_bits(VoxelizeProblem problem, const flo
   }
 }
 
-/// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
-/// of kThreads, any one-dimensional grid.
+/// sums [tiles + 1]: the number of bits in all previous tiles; the total is also written to host
+/// memory. A block of kThreads, any one-dimensional grid.
 __global__ void voxelize_point_lists_count_bits(std::int64_t tiles, const std::uint32_t* bits,
                                                 std::uint32_t* sums, Progress* progress,
                                                 Letter<Count>* count) {
@@ -87,7 +82,7 @@ __global__ void voxelize_point_lists_number_voxels(std::int64_t tiles, const std
       [&](std::uint32_t cell, std::uint32_t row) { cells[row] = cell; });
 }
 
-/// Each point takes a place in the list of its row: rows [points], -1 where it has no voxel, and
+/// Each point gets an index in the list of its row: rows [points], -1 where it has no voxel, and
 /// places [points]. counts [points] must be zero. Any one-dimensional grid.
 __global__ void voxelize_point_lists_claim_slots(VoxelizeProblem problem, const float* points,
                                                  BitIndex index, std::int32_t* rows,
@@ -161,23 +156,24 @@ Declined supports(const VoxelizeProblem& problem) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
-  Progress* progress;        ///< Of the kernels.
+  Progress* progress;        ///< Shared by the kernels.
   std::uint32_t* bits;       ///< A bit for each voxel, in whole tiles.
   std::int32_t* counts;      ///< By row; there are at most as many rows as points.
-  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
-  std::uint32_t* sums;       ///< By tile.
-  std::uint32_t* first;      ///< By word.
-  std::uint32_t* cells;      ///< By row.
+  std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
+                             ///< launch.
+  std::uint32_t* sums;       ///< Indexed by tile.
+  std::uint32_t* first;      ///< Indexed by word.
+  std::uint32_t* cells;      ///< Indexed by row.
   std::int64_t* begins;      ///< By row, of its list; for as many as points, and one more.
   std::int32_t* rows;        ///< By point.
   std::int32_t* places;      ///< By point, in its list; then the lists in order.
   std::int32_t* lists;       ///< Points, row by row.
-  std::size_t bytes;         ///< Of all.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const VoxelizeProblem& problem, std::byte* begin) {
   const std::int64_t tiles = bit_ranks::tiles_for(voxel_count(problem.grid)), n = problem.points;
   Workspace work{};
@@ -221,10 +217,10 @@ void run(const VoxelizeProblem& problem, const VoxelizeArrays& arrays, const Con
          work.rows, work.places, work.counts);
   exclusive_sum(work.counts, work.begins, n);
   launch(voxelize_point_lists_fill_lists, all, n, work.rows, work.places, work.begins, work.lists);
-  std::int32_t* ordered = work.places;  // which nobody needs any more
+  std::int32_t* ordered = work.places;  // which is no longer needed
   launch(voxelize_point_lists_order_lists, all, n, work.rows, work.begins, work.lists, ordered);
 
-  const std::int64_t M = message.received().found;  // the lists are being made
+  const std::int64_t M = message.received().found;  // the kernels that build the lists are running
   auto* out_coords = arrays.create("out_coords", {M, 4});
   float* features = arrays.create_floats("features", {M, problem.columns});
   launch(voxelize_point_lists_write_means, {blocks_for(M, kThreads, kMaxBlocks), kThreads}, problem,

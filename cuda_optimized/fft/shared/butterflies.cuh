@@ -10,7 +10,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::fft {
 
-/// A sixteenth of a turn: root_of_unity(1, 16), which its compiler knows.
+/// root_of_unity(1, 16) as a compile-time constant.
 template <class T>
 __device__ constexpr Complex<T> sixteenth() {
   if constexpr (std::is_same_v<T, Mersenne>) {
@@ -20,8 +20,8 @@ __device__ constexpr Complex<T> sixteenth() {
   }
 }
 
-/// z turned by `sixteenths` of a turn, 0 to 7, as cheaply as can be. A quarter less one is the
-/// conjugate's turn, and a quarter.
+/// z rotated by `sixteenths` of a full turn, 0 to 7, with the fewest operations. Three sixteenths
+/// are the conjugate of one, and a quarter turn.
 template <class T>
 __device__ Complex<T> turned(Complex<T> z, int sixteenths) {
   if (sixteenths % 4 == 1) z = z * sixteenth<T>();
@@ -31,8 +31,8 @@ __device__ Complex<T> turned(Complex<T> z, int sixteenths) {
 }
 
 /// Transforms v[0], v[kStep], ... (kRadix of them) in place, in order. Its roots of unity are
-/// quarters and eighths of a turn: exchanges of parts, and for kRadix 8 two products with
-/// sqrt(1/2) a root. Of kRadix 16, four are other sixteenths.
+/// quarters of a turn, which exchange real and imaginary parts, and eighths, which take two
+/// products with sqrt(1/2). For kRadix 16, four are other sixteenths.
 template <int kRadix, int kStep, class T>
 __device__ void butterfly(Complex<T>* v) {
   if constexpr (kRadix == 2) {
@@ -40,7 +40,8 @@ __device__ void butterfly(Complex<T>* v) {
     v[0] = even + odd;
     v[kStep] = even - odd;
   } else {
-    // Even points and odd points by themselves, then as everywhere: E + w^k O and E - w^k O.
+    // Even points and odd points are transformed separately, then combined: E + w^k O and E - w^k
+    // O.
     butterfly<kRadix / 2, 2 * kStep>(v);
     butterfly<kRadix / 2, 2 * kStep>(v + kStep);
     Complex<T> result[kRadix];

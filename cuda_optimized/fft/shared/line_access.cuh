@@ -14,8 +14,8 @@ namespace convladder::BACKEND::cuda_optimized::fft {
 template <class Float>
 struct Points {
   Float* data;    ///< The first one.
-  bool in_pairs;  ///< It lies at a multiple of 8 bytes: a point is one access, not two.
-  bool exchange;  ///< Real and imaginary parts change places, see exchanged_if().
+  bool in_pairs;  ///< It is aligned to 8 bytes: a point is one access, not two.
+  bool exchange;  ///< Real and imaginary parts are exchanged, see exchanged_if().
 
   /// Point i.
   template <class T>
@@ -33,18 +33,18 @@ struct Points {
   }
 };
 
-/// Those of an array.
+/// The points of an array.
 template <class Float>
 Points<Float> points_of(Float* data, bool exchange) {
   return {data, reinterpret_cast<std::uintptr_t>(data) % sizeof(float2) == 0, exchange};
 }
 
 /// The twiddle factors of a transform in passes of one radix R (the last pass may have a smaller
-/// one), in the order in which they are asked for. A pass that makes lines of R * before points of
-/// lines of `before` turns point k of line r by r k steps of R * before on the circle; its factors
-/// stand at r * before + k. So the passes' parts of the table follow one another, neighbouring
-/// threads read neighbouring factors, and all of them together are L entries: the first, of the
-/// pass that turns nothing, is not read.
+/// one), in the order of their use. A pass that combines lines of `before` points into lines of R *
+/// before points multiplies point k of line r by the (r k)-th power of exp(-2 pi i / (R * before)),
+/// which is stored at r * before + k. The passes use consecutive parts of the table, neighbouring
+/// threads read neighbouring entries, and all parts together have L entries. The first entry, of
+/// the pass without twiddle factors, is not read.
 ///
 ///     R = 2, L = 8    - | w2^0 | w4^0 w4^1 | w8^0 w8^1 w8^2 w8^3        wn = exp(-2 pi i / n)
 ///
@@ -67,7 +67,7 @@ void launch_twiddles(int L, int radix, Complex<T>* table) {
   launch(fft_twiddles<T>, {blocks_for(L, kThreads, kMaxBlocks), kThreads}, L, radix, table);
 }
 
-/// Of a table of L entries; as large in both rings.
+/// Of a table of L entries; the same size in both rings.
 inline std::size_t twiddle_bytes(const FftProblem& fft) {
   return static_cast<std::size_t>(fft.L) * sizeof(Complex<float>);
 }

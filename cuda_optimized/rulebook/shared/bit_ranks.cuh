@@ -12,14 +12,13 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
 /// The sum of the values of the threads before this one, and of all: `total`. All threads of a
-/// block of kWarps warps call it; warp_sums [kWarps] is shared memory, free again when the next
-/// call comes.
+/// block of kWarps warps call it; warp_sums [kWarps] is shared memory, free again at the next call.
 ///
 ///     a warp:    3 1 0 2        shuffle_up 1     3 4 1 2       2     3 4 4 6     inclusive
 ///     the block: each warp adds the sums of the warps before it
 template <int kWarps>
 __device__ int block_exclusive_sum(int value, int* warp_sums, int* total) {
-  constexpr unsigned kWholeWarp = 0xffffffff;  // all lanes take part
+  constexpr unsigned kWholeWarp = 0xffffffff;  // mask of all lanes
   const int warp = static_cast<int>(threadIdx.x) / 32, lane = static_cast<int>(threadIdx.x) % 32;
   int inclusive = value;
 #pragma unroll
@@ -27,9 +26,9 @@ __device__ int block_exclusive_sum(int value, int* warp_sums, int* total) {
     const int before = __shfl_up_sync(kWholeWarp, inclusive, distance);
     if (lane >= distance) inclusive += before;
   }
-  __syncthreads();  // all have read the sums of the call before this one
+  __syncthreads();  // all warps have read the sums of the previous call
   if (lane == 31) warp_sums[warp] = inclusive;
-  __syncthreads();  // all warps have written theirs
+  __syncthreads();  // all warps have stored their sums
   int before = 0, all = 0;
 #pragma unroll
   for (int other = 0; other < kWarps; ++other) {
@@ -61,7 +60,7 @@ __device__ void row_exclusive_sums(int rows, std::int64_t columns, unsigned bloc
   }
 }
 
-/// Words of a bit for each cell, and one behind them, which may be read with the last.
+/// Words with one bit per cell, and one more after them, which may be read together with the last.
 inline std::int64_t words_for(std::int64_t cells) { return ceil_div<std::int64_t>(cells + 32, 32); }
 
 /// A cell's bit in its word.
@@ -81,22 +80,22 @@ namespace bit_ranks {
 
 inline constexpr int kThreads = 256;                 ///< Of all kernels here. A multiple of 32.
 inline constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: blocks stride.
-inline constexpr int kWarps = kThreads / 32;         ///< Of a block.
+inline constexpr int kWarps = kThreads / 32;         ///< Per block.
 inline constexpr int kTileWords = 4 * kThreads;      ///< A thread loads four words at once.
 inline constexpr int kTilesEach = 8;  ///< Tiles whose sums a thread of the last block adds.
 
-/// What the kernel sends to the host in the middle of a run.
+/// What the kernel sends to the host during a run.
 struct Count {
   std::int64_t found;      ///< Bits set in what was counted: the found sites' grid, or both.
   std::uint32_t unusable;  ///< As Progress::unusable.
   std::int64_t pairs;      ///< As Progress::pairs.
 };
 
-/// What the blocks share. Starts as zeros.
+/// State shared by the blocks; zero at first.
 struct Progress {
   std::uint32_t unusable;    ///< Rows of coords outside of the grid, and repeated ones.
   std::uint32_t tickets;     ///< Blocks that have counted their tiles.
-  std::uint32_t placed;      ///< Given rows that have a place in the index (strided/gather.cu).
+  std::uint32_t placed;      ///< Given rows that have an index (strided/gather.cu).
   unsigned long long pairs;  ///< Of all taps (strided/input_lists.cu).
 };
 
@@ -121,25 +120,25 @@ __device__ inline void count_tiles(std::int64_t tiles, unsigned blocks, const st
   }
 }
 
-/// The block that comes last replaces the sums by those of all tiles before, and puts the sum of
-/// all behind them: sums [tiles + 1]. All `blocks` blocks call it when they have counted.
+/// The last block to finish replaces the sums by those of all previous tiles, and stores the total
+/// after them: sums [tiles + 1]. All `blocks` blocks call it when they have counted.
 /// @param count in the host's memory: the sum is sent there; null: it is not
 __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint32_t* sums,
                                   Progress* progress, Letter<Count>* count, int* warp_sums) {
   __shared__ bool is_last;
-  __threadfence();  // the block's sums are there for all to see before its ticket is
-  __syncthreads();  // those of all its threads
+  __threadfence();  // makes the block's sums visible to all blocks before its ticket
+  __syncthreads();  // the sums of all threads of the block
   if (threadIdx.x == 0) is_last = atomicAdd(&progress->tickets, 1u) == blocks - 1;
-  __syncthreads();  // thread 0 has its ticket
+  __syncthreads();  // thread 0 has stored its ticket
   if (!is_last) return;
-  __threadfence();  // no sum is read before the last ticket was taken
+  __threadfence();  // orders the ticket before the reads of the sums
   std::uint32_t before = 0;
   for (std::int64_t first = 0; first < tiles; first += kThreads * kTilesEach) {
     const std::int64_t own = first + std::int64_t{threadIdx.x} * kTilesEach;
     int of_tile[kTilesEach], of_thread = 0;
 #pragma unroll
     for (int i = 0; i < kTilesEach; ++i) {
-      // Not from this SM's L1 cache, which may hold what was there before others wrote.
+      // Bypasses this SM's L1 cache, which may hold values from before the stores of other blocks.
       of_tile[i] = own + i < tiles ? static_cast<int>(__ldcg(&sums[own + i])) : 0;
       of_thread += of_tile[i];
     }
@@ -160,7 +159,7 @@ __device__ inline void scan_tiles(std::int64_t tiles, unsigned blocks, std::uint
   }
 }
 
-/// What a block knows of its tile while it numbers the bits.
+/// Shared memory of a block while it numbers the bits of its tile.
 struct TileInShared {
   std::uint32_t words[kTileWords];  ///< The words of a tile.
   int before[kThreads];             ///< By thread: bits in the words before its four.
@@ -168,9 +167,9 @@ struct TileInShared {
 };
 
 /// Goes through the bits of all tiles: begin(word, row) for each word that has some, with the row
-/// of its first one; visit(cell, row) for each bit. One thread a word; neighbours have neighbouring
-/// words, since full ones stand together, and the fullest of a warp is waited for. The first
-/// `blocks` blocks, of kThreads, share the work.
+/// of its first one; visit(cell, row) for each bit. One thread a word; neighbouring threads have
+/// neighbouring words: full words are clustered, and a warp takes as long as its fullest word. The
+/// first `blocks` blocks, of kThreads, share the work.
 /// @param sums [tiles + 1], of scan_tiles()
 template <class Begin, class Visit>
 __device__ void number_bits(std::int64_t tiles, unsigned blocks, const std::uint32_t* words,
@@ -190,7 +189,7 @@ __device__ void number_bits(std::int64_t tiles, unsigned blocks, const std::uint
     shared.words[thread * 4 + 2] = quad.z;
     shared.words[thread * 4 + 3] = quad.w;
     shared.before[thread] = before;
-    __syncthreads();  // all words are in shared memory
+    __syncthreads();  // all words are stored in shared memory
     for (int at = thread; at < kTileWords; at += kThreads) {
       const std::uint32_t word = shared.words[at];
       if (word == 0) continue;
@@ -202,18 +201,19 @@ __device__ void number_bits(std::int64_t tiles, unsigned blocks, const std::uint
       for (std::uint32_t rest = word; rest != 0; rest &= rest - 1)
         visit(number * 32 + static_cast<std::uint32_t>(__ffs(static_cast<int>(rest)) - 1), row++);
     }
-    __syncthreads();  // all have read the words before the next tile's come
+    __syncthreads();  // all threads have read the words before the next tile overwrites them
   }
 }
 
-/// For a rung's choice: scan_tiles() takes kThreads * kTilesEach of them at once.
+/// For the description of a rung's choice: scan_tiles() takes kThreads * kTilesEach of them at
+/// once.
 inline const char* tiles_in_words(std::int64_t tiles) {
   return tiles == 1                       ? "one tile"
          : tiles <= kThreads * kTilesEach ? "several tiles"
                                           : "tiles in several rounds";
 }
 
-/// For a rung's choice: whose rows are found, and in how many tiles.
+/// For the description of a rung's choice: whose rows are found, and in how many tiles.
 inline std::string found_in_words(const RulebookProblem& book) {
   return text(book.mode == SparseMode::inverse ? "inputs found in " : "outputs found in ",
               tiles_in_words(tiles_for(key_count(book, book.out_shape))));
@@ -221,7 +221,7 @@ inline std::string found_in_words(const RulebookProblem& book) {
 
 }  // namespace bit_ranks
 
-/// Sets the bit of a given site; false if the site lies outside, or if its bit was there.
+/// Sets the bit of a given site; false if the site is outside, or if its bit was already set.
 __device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& site,
                                   std::uint32_t* given) {
   if (!is_inside(lattice, site)) return false;
@@ -229,9 +229,9 @@ __device__ inline bool mark_given(const Lattice& lattice, const LatticeSite& sit
   return (atomicOr(&given[cell / 32], bit_of(cell)) & bit_of(cell)) == 0;
 }
 
-/// Sets bits of a word. Most are there already, as neighbouring sites lead to the same cells, and a
+/// Sets bits of a word. Most are already set, as neighbouring sites lead to the same cells, and a
 /// load is cheaper than an atomic: one from the L2, where other blocks' bits are. Bits that another
-/// thread sets between the load and the atomic are set twice, which does no harm.
+/// thread sets between the load and the atomic are set twice, which is harmless.
 __device__ inline void set_in_word(std::uint32_t* word, std::uint32_t bits) {
   if ((__ldcg(word) & bits) != bits) atomicOr(word, bits);
 }
@@ -243,8 +243,8 @@ __device__ inline void set_bits(std::uint32_t* bits, std::uint32_t cell, std::ui
   if (both >> 32 != 0) set_in_word(&bits[cell / 32 + 1], static_cast<std::uint32_t>(both >> 32));
 }
 
-/// Sets the bits of all found cells that a given site leads to, line by line: those of a line are
-/// the same pattern everywhere, which mostly lies in one word.
+/// Sets the bits of all found cells that a given site leads to, line by line: the bits of a line
+/// have the same pattern everywhere, which is mostly within one word.
 __device__ inline void mark_found(const Lattice& lattice, const LatticeSite& site,
                                   std::uint32_t* found) {
   const SiteRuns runs(lattice, site);
@@ -265,7 +265,7 @@ __device__ inline void mark_found(const Lattice& lattice, const LatticeSite& sit
         pattern = pattern << (low - at) | 1;
         low = at;
       } else {
-        break;  // too far off: for the next iteration
+        break;  // too far away: left to the next iteration
       }
     }
     if (pattern == 0) continue;
@@ -278,13 +278,13 @@ __device__ inline void mark_found(const Lattice& lattice, const LatticeSite& sit
   }
 }
 
-/// Sets the bit of a given site, and those of all that its taps lead to. A site outside leads
-/// nowhere; it is counted as unusable, and so is one whose bit is there already.
+/// Sets the bit of a given site, and those of all that its taps lead to. A site outside of the grid
+/// has no found cells; it is counted as unusable, and so is one whose bit is already set.
 __device__ inline void mark_site(const Lattice& lattice, const LatticeSite& site,
                                  std::uint32_t* given, std::uint32_t* found,
                                  std::uint32_t* unusable) {
-  // The atomic takes as long as all of mark_found(): it is issued first, and its result
-  // is needed last. A repeated site sets the same bits again.
+  // The latency of the atomic is about that of mark_found(): it is issued first, and its result is
+  // used last. A repeated site sets the same bits again.
   const bool usable = mark_given(lattice, site, given);
   if (is_inside(lattice, site)) mark_found(lattice, site, found);
   if (!usable) atomicAdd(unusable, 1u);

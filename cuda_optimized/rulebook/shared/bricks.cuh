@@ -1,6 +1,6 @@
 /// @file bricks.cuh
 /// @brief Sites in bricks of 2 x 8 x 8 cells, in any order: a page for each brick that has sites,
-/// claimed and filled in one step, and the look-up of a site's neighbours, at 27 taps side by side
+/// allocated and filled in one step, and the look-up of a site's neighbours, at 27 contiguous taps
 /// or at any taps. submanifold/paged_bricks.cu explains them. Mode subm only.
 #pragma once
 
@@ -16,13 +16,13 @@ inline constexpr int kSide = 8;               ///< Cells of a board along y and 
 inline constexpr int kBoardCells = 64;        ///< Of a board: the bits of a word.
 inline constexpr int kZ = 1, kY = 2, kX = 3;  ///< The last three of a cell's axes.
 
-/// 64 MB of pages' numbers, which each call clears.
+/// 64 MB of page numbers, which each call clears.
 inline constexpr std::int64_t kMaxBricks = std::int64_t{1} << 24;
 
-/// So many have 2^32 places for rows.
+/// With this many sites there are 2^32 entries for rows.
 inline constexpr std::int64_t kMaxSites = std::int64_t{1} << 25;
 
-/// Where a cell is: in which brick, and there.
+/// The position of a cell: its brick, and the board and bit within it.
 struct Place {
   std::uint32_t brick;  ///< The number of the brick.
   unsigned board, bit;  ///< Which of its boards, and which of that one's cells.
@@ -68,11 +68,11 @@ struct Index {
   static __device__ std::uint32_t begin_of(std::int32_t page) {
     return static_cast<std::uint32_t>(page - 1) * (kDepth * kBoardCells);
   }
-  /// Where the row of a site stands.
+  /// The address of the row of a site.
   __device__ std::int32_t* row_of(std::uint32_t board, unsigned bit) const {
     return &rows[std::int64_t{board} * kBoardCells + bit];
   }
-  /// Where the row of a place stands if it is a site's, or null.
+  /// The address of the row of a cell if it is a site, or null.
   __device__ const std::int32_t* find(const Place& place) const {
     const std::int32_t page = pages[place.brick];
     if (page == 0) return nullptr;
@@ -87,7 +87,7 @@ __device__ Cell cell_or_none(const Problem& grid, const std::int32_t* coords, st
   return row < grid.sites ? runs::cell_of<kRowsOfFour>(grid, coords, row) : Cell{-1, {}};
 }
 
-/// The first step: empties the index, and copies coords [N][1 + ndim]. `thread` of `threads` does
+/// The first step: clears the index, and copies coords [N][1 + ndim]. `thread` of `threads` does
 /// its share.
 template <bool kRowsOfFour>
 __device__ void begin(const Problem& grid, const std::int32_t* coords, const Index& index,
@@ -105,7 +105,7 @@ __device__ void begin(const Problem& grid, const std::int32_t* coords, const Ind
   for (std::int64_t i = thread; i < index.groups; i += threads) pages[i] = make_int4(0, 0, 0, 0);
 }
 
-/// The second step: enters all sites. Whole warps, a multiple of 32 threads; `bad` [1] counts rows
+/// The second step: inserts all sites. Whole warps, a multiple of 32 threads; `bad` [1] counts rows
 /// that are outside of the grid, which are left out, and rows of a site that another row had
 /// entered before.
 /// @param first the thread's first row of coords, number `thread`
@@ -116,7 +116,7 @@ __device__ std::int32_t enter(const Problem& grid, const std::int32_t* coords, c
                               std::int32_t* bad) {
   const int lane = static_cast<int>(thread % 32);
   std::int32_t first_page = 0;
-  // All lanes of a warp iterate equally often.
+  // The trip count is uniform in a warp.
   for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
     const std::int64_t row = warp_row + lane;
     Cell cell = first;
@@ -124,7 +124,7 @@ __device__ std::int32_t enter(const Problem& grid, const std::int32_t* coords, c
     const bool inside = cell.is_inside(grid);
     Place place{};
     if (inside) place = index.place_of(cell.batch, cell.at);
-    // Neighbouring lanes whose sites are on one half of a board enter them together.
+    // Neighbouring lanes whose sites are on the same half of a board insert them with one atomic.
     const std::uint32_t half = (place.brick * kDepth + place.board) * 2 + place.bit / 32;
     const runs::Group group(inside, half, static_cast<int>(place.bit % 32));
     std::int32_t page = static_cast<std::int32_t>(row + 1);
@@ -136,7 +136,7 @@ __device__ std::int32_t enter(const Problem& grid, const std::int32_t* coords, c
     int repeated = row < grid.sites && !inside ? 1 : 0;
     if (inside) {
       const std::uint32_t board = index.board_of(page, place.board);
-      // Of several rows of one site any may win here: the result is not used.
+      // Duplicate sites race here: the result is then not used.
       *index.row_of(board, place.bit) = static_cast<std::int32_t>(row);
       if (group.leads) {
         const std::uint32_t old = atomicOr(&index.boards[board * 2 + place.bit / 32], group.bits);
@@ -162,7 +162,7 @@ inline std::int64_t brick_count(const RulebookProblem& book) {
   return count;
 }
 
-/// Why the index does not support the problem, if so.
+/// The reason why the index does not support the problem, or none.
 inline Declined declined(const RulebookProblem& book) {
   if (book.mode != SparseMode::subm) return "mode subm only";
   if (brick_count(book) > kMaxBricks || book.sites > kMaxSites)
@@ -183,7 +183,7 @@ inline Index cut_index(const RulebookProblem& book, WorkspaceCutter* cutter) {
   return index;
 }
 
-/// The neighbours of a site at the first kCount of 27 taps side by side. They lie in two to eight
+/// The neighbours of a site at the first kCount of 27 contiguous taps. They lie in two to eight
 /// bricks: the site's own, one above it or below, and at an edge those aside along x, along y, and
 /// along both. Each is loaded once, and all loads of a step are in flight together.
 template <int kCount>
@@ -232,7 +232,7 @@ class CubeOfTaps {
   /// Bit i: whether tap i leads to a site.
   __device__ std::uint32_t found() const { return found_; }
   /// The rows of the neighbours at kRows taps from `first` on, or -1: all loads are in flight
-  /// together, as none waits for a store.
+  /// together, since no store is between them.
   template <int kRows>
   __device__ void load_rows(const Index& index, int first, std::int32_t (&rows)[kRows]) const {
 #pragma unroll
@@ -240,7 +240,7 @@ class CubeOfTaps {
       const int k = first + i;
       const int plane = k / 9, y = y_ + k / 3 % 3 - 1, x = x_ + k % 3 - 1;
       const bool is_beyond = plane == (board_ == 0 ? 0 : 2);
-      // Numbers of pages that the compiler knows, so that they stay in registers.
+      // Compile-time indices of pages, so that they stay in registers.
       const auto begin = [&](int brick) { return is_beyond ? far_[brick] : near_[brick]; };
       const std::uint32_t line =
           (plane == 1 ? board_ : 1 - board_) * kBoardCells + (y & (kSide - 1)) * kSide;
@@ -308,7 +308,7 @@ class AnyTaps {
   }
 
  private:
-  /// Where the row of the neighbour at tap k stands, or null.
+  /// The address of the row of the neighbour at tap k, or null.
   static __device__ const std::int32_t* find(const Problem& grid, const Cell& cell,
                                              const Index& index, int k) {
     PerAxis at{};
@@ -324,7 +324,7 @@ class AnyTaps {
     return index.find(index.place_of(cell.batch, at));
   }
 
-  const std::int32_t* row_[kTaps] = {};  ///< Where the rows of neighbours stand.
+  const std::int32_t* row_[kTaps] = {};  ///< Addresses of the rows of neighbours.
   std::uint32_t found_ = 0;              ///< See found().
 };
 

@@ -1,5 +1,5 @@
 /// @file lattice.cuh
-/// @brief The two grids of a strided rulebook, with four axes, 32-bit numbers and no divisions:
+/// @brief The two grids of a strided rulebook, with four axes, 32-bit arithmetic and no divisions:
 /// where taps lead, which problems this takes, and how bad sites are reported.
 #pragma once
 
@@ -29,7 +29,7 @@ struct LatticeAxis {
     const int to = at * stride - pad + tap * dilation;
     return to >= 0 && to < extent ? to : -1;
   }
-  /// The other way: the `to` that times_stride() leads from to `at`; -1 if there is none.
+  /// The inverse: the `to` that times_stride() leads from to `at`; -1 if there is none.
   __device__ int over_stride(int at, int tap, int extent) const {
     const int from = at + pad - tap * dilation;
     if (from < 0) return -1;
@@ -38,10 +38,10 @@ struct LatticeAxis {
   }
 };
 
-/// A problem with fewer axes has others in front, of one cell and one tap: so loops over axes have
-/// no end that the compiler does not know, and coordinates stay in registers.
+/// A problem with fewer axes is padded in front with axes of one cell and one tap: loops over axes
+/// then have constant bounds, and coordinates stay in registers.
 struct Lattice {
-  LatticeAxis axes[kMaxAxes];  ///< Outermost first; axes that the problem lacks stand in front.
+  LatticeAxis axes[kMaxAxes];  ///< Outermost first; missing axes are in front.
   int ndim, batch, sites, KV;  ///< As the problem's.
   bool transposed;             ///< Given sites are multiplied by the stride, not divided.
 
@@ -66,12 +66,12 @@ struct Lattice {
     }
   }
 
-  /// The coordinate along an axis where a given site meets a found one at a tap; -1 if nowhere.
+  /// The coordinate along an axis of the found site of a given site at a tap; -1 if there is none.
   __device__ int found_from_given(int axis, int at, int tap) const {
     return transposed ? axes[axis].times_stride(at, tap, axes[axis].found)
                       : axes[axis].over_stride(at, tap, axes[axis].found);
   }
-  /// The other way.
+  /// The inverse.
   __device__ int given_from_found(int axis, int at, int tap) const {
     return transposed ? axes[axis].over_stride(at, tap, axes[axis].given)
                       : axes[axis].times_stride(at, tap, axes[axis].given);
@@ -97,7 +97,7 @@ __device__ inline LatticeSite lattice_site(const Lattice& lattice, const std::in
   return site;
 }
 
-/// Whether a site lies inside of the batch and the grid of the given sites.
+/// Whether a site is inside of the batch and the grid of the given sites.
 __device__ inline bool is_inside(const Lattice& lattice, const LatticeSite& site) {
   bool inside = site.batch >= 0 && site.batch < lattice.batch;
 #pragma unroll
@@ -106,7 +106,7 @@ __device__ inline bool is_inside(const Lattice& lattice, const LatticeSite& site
   return inside;
 }
 
-/// The cell of a given site, which lies inside.
+/// The cell of a given site, which is inside of the grid.
 __device__ inline std::uint32_t given_cell(const Lattice& lattice, const LatticeSite& site) {
   auto cell = static_cast<std::uint32_t>(site.batch);
 #pragma unroll
@@ -230,7 +230,7 @@ inline std::int64_t most_found(const RulebookProblem& book) {
   return std::min(most, key_count(book, book.out_shape));
 }
 
-/// Why a Lattice does not support a problem, if so.
+/// The reason why a Lattice does not support a problem, or none.
 inline Declined lattice_supports(const RulebookProblem& book) {
   if (book.mode == SparseMode::subm) return "modes strided, transposed and inverse only";
   for (int axis = 0; axis < book.ndim; ++axis) {
@@ -252,8 +252,8 @@ inline Declined small_lattice_supports(const RulebookProblem& book) {
   return lattice_supports(book);
 }
 
-/// Says what is wrong with the sites, once a kernel has found that something is: slowly, and with
-/// the numbers of the rows. @throws BadInput
+/// Reports the errors in the sites, with row numbers, after a kernel has found that there are some.
+/// Slow. @throws BadInput
 inline void report_site_errors(const RulebookProblem& book, const std::int32_t* coords) {
   const SiteCheck sites(book, coords);
   const DeviceArray<std::int64_t> keys(book.sites);

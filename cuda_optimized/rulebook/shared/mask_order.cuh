@@ -3,11 +3,11 @@
 ///
 /// Each block has a run of rows. It goes over them digit by digit, the lowest first:
 ///
-///     rank      a warp: how many of my rows before have this digit?     ballots, and counts
-///     count     the block: how many have it in all?
+///     rank      a warp: counts its earlier rows with this digit     ballots, and counts
+///     count     the block: counts its rows with this digit
 ///     barrier   ------------------------------------------------------------------------
-///     add up    all lower digits, and this one in the blocks before
-///     store     each row to its place
+///     add up    all lower digits, and this one in the previous blocks
+///     store     each row to its index
 ///     barrier   ------------------------------------------------------------------------
 ///
 /// Digits of 7 bits take four passes for 27 taps, and rows stay in registers from the load to the
@@ -22,17 +22,17 @@
 namespace convladder::BACKEND::cuda_optimized::rulebook::mask_order {
 
 inline constexpr int kThreads = 1024;               ///< Of a block,
-inline constexpr int kMostEach = 4;                 ///< and so many rows of each thread at most.
-inline constexpr int kWarps = kThreads / 32;        ///< Of a block.
-inline constexpr int kDigitBits = 7;                ///< Of a pass.
-inline constexpr int kDigits = 1 << kDigitBits;     ///< So many digits there are.
+inline constexpr int kMostEach = 4;                 ///< and most rows per thread.
+inline constexpr int kWarps = kThreads / 32;        ///< Per block.
+inline constexpr int kDigitBits = 7;                ///< Bits per pass.
+inline constexpr int kDigits = 1 << kDigitBits;     ///< Number of digits.
 inline constexpr int kGroups = kThreads / kDigits;  ///< Of threads that add counts up.
-inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< All lanes take part.
+inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< Mask of all lanes.
 
-/// A row on its way, with the bits that it is sorted by.
+/// A row, with the bits of its sort key.
 struct alignas(8) Entry {
   std::uint32_t bits;  ///< Of the mask.
-  std::int32_t row;    ///< Its number.
+  std::int32_t row;    ///< Its index.
 };
 
 /// What is sorted, and where.
@@ -42,11 +42,11 @@ struct Sort {
   const std::int32_t* mask;  ///< [rows][words]
   int first, bits;           ///< Of a mask: the first bit that counts, and how many do, at most 32.
   const std::int32_t* before;  ///< [rows]: the order among rows with equal bits; null: by number.
-  Entry *even, *odd;           ///< [rows] each: behind even passes, and behind odd ones.
-  std::uint32_t* counts;       ///< [2][blocks][kDigits]: by turns, too.
+  Entry *even, *odd;           ///< [rows] each: after even passes, and after odd ones.
+  std::uint32_t* counts;       ///< [2][blocks][kDigits]: alternating as well.
   std::int32_t* order;         ///< [rows], out; may be `before`
 
-  /// The entry at a place before the first pass.
+  /// The entry at an index before the first pass.
   __device__ Entry entry(int place) const {
     const std::int32_t row = before != nullptr ? before[place] : place;
     const std::int32_t* const of_row = mask + std::int64_t{row} * words;
@@ -70,8 +70,8 @@ __device__ inline unsigned lanes_with(std::uint32_t digit, bool has_one) {
   return lanes;
 }
 
-/// Where each digit of this block begins in the order: behind all lower ones, and behind this one
-/// in the blocks before. begins [kDigits] is shared memory. @param counts [blocks][kDigits]
+/// Where each digit of this block begins in the order: after all lower ones, and after this one in
+/// the previous blocks. begins [kDigits] is shared memory. @param counts [blocks][kDigits]
 __device__ inline void add_up(const std::uint32_t* counts, std::uint32_t* begins) {
   __shared__ std::uint32_t before_of[kGroups][kDigits], all_of[kGroups][kDigits];
   __shared__ std::uint32_t of_warp[kDigits / 32];
@@ -86,7 +86,7 @@ __device__ inline void add_up(const std::uint32_t* counts, std::uint32_t* begins
   }
   before_of[group][digit] = before;
   all_of[group][digit] = all;
-  __syncthreads();  // all groups have added up theirs before the first one adds up all
+  __syncthreads();  // all groups have stored their sums before the first one adds them
   std::uint32_t lower = 0;
   if (group == 0) {
     before = all = 0;
@@ -104,19 +104,19 @@ __device__ inline void add_up(const std::uint32_t* counts, std::uint32_t* begins
     if (lane == 31) of_warp[warp] = lower;
     lower -= all;
   }
-  __syncthreads();  // the sums of all warps are there before those behind add them
+  __syncthreads();  // the sums of all warps are stored before later warps add them
   if (group == 0) {
 #pragma unroll
     for (unsigned other = 0; other + 1 < kDigits / 32; ++other)
       lower += other < warp ? of_warp[other] : 0;
     begins[digit] = lower + before;
   }
-  __syncthreads();  // where all digits begin is known before any row is stored
+  __syncthreads();  // all begins are stored before any row is placed
 }
 
 /// Sorts. A cooperative, one-dimensional grid of kThreads, with at most kMostEach rows a thread.
 __global__ void __launch_bounds__(kThreads) rulebook_sort_rows(Sort sort) {
-  // A warp has so few rows that 16 bits count them.
+  // A warp has few rows, so 16-bit counts suffice.
   __shared__ std::uint16_t of_warp[kWarps][kDigits];
   __shared__ std::uint32_t begins[kDigits];
   const cooperative_groups::grid_group all_blocks = cooperative_groups::this_grid();
@@ -125,7 +125,8 @@ __global__ void __launch_bounds__(kThreads) rulebook_sort_rows(Sort sort) {
   const int of_block = ceil_div(sort.rows, blocks), each = ceil_div(of_block, kThreads);
   const int begin = block * of_block;
   const int end = begin + of_block < sort.rows ? begin + of_block : sort.rows;
-  // The rows of a warp lie side by side, as those of a block do: so ranks keep their order.
+  // The rows of a warp, and those of a block, are consecutive, so ranks keep their order (a stable
+  // sort).
   const int place = begin + warp * 32 * each + lane;  // of the first; the next ones are 32 apart
   const int passes = sort.bits > 0 ? ceil_div(sort.bits, kDigitBits) : 1;
   for (int pass = 0; pass < passes; ++pass) {
@@ -162,9 +163,9 @@ __global__ void __launch_bounds__(kThreads) rulebook_sort_rows(Sort sort) {
       if (exists && before == 0)
         of_warp[warp][digit] =
             static_cast<std::uint16_t>(ranks[i] + static_cast<std::uint32_t>(__popc(lanes)));
-      __syncwarp();  // they are there before the warp's next rows are ranked
+      __syncwarp();  // the counts are updated before the warp's next rows are ranked
     }
-    __syncthreads();  // all warps have counted before anybody adds up
+    __syncthreads();  // all warps have counted before any thread adds up
     std::uint32_t* const counts = sort.counts + std::int64_t{pass % 2} * blocks * kDigits;
     if (const auto digit = static_cast<int>(threadIdx.x); digit < kDigits) {
       std::uint32_t sum = 0;

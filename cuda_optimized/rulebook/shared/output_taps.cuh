@@ -1,6 +1,6 @@
 /// @file output_taps.cuh
-/// @brief For strided/gather.cu: where an output's taps lead and which row is there, tap by tap or
-/// a line of taps at once, and the place of each given row by its bit.
+/// @brief For strided/gather.cu: the cells of an output's taps and their rows, tap by tap or a line
+/// of taps at once, and the index of each given row by its bit.
 #pragma once
 
 #include "cuda_optimized/rulebook/shared/bit_ranks.cuh"
@@ -11,10 +11,10 @@ namespace convladder::BACKEND::cuda_optimized::rulebook::word_places {
 using bit_ranks::kThreads;
 using bit_ranks::kWarps;
 
-/// Gives each word of the given sites' bits a range of places, as long as it has bits: first
-/// [words]. The thread of a word's lowest bit requests it, one atomic a block: which
-/// range it gets does not matter. The blocks from first_block on, of kThreads, share the work.
-/// @param placed how many places have been given; 0 at first
+/// Assigns a range of indices to each word of the given sites' bits, one per set bit: first
+/// [words]. The thread of a word's lowest bit requests it, one atomic a block: which range it gets
+/// does not matter. The blocks from first_block on, of kThreads, share the work.
+/// @param placed number of assigned indices; 0 at first
 /// @param warp_sums [kWarps], shared memory
 __device__ inline void place_words(const Lattice& lattice, unsigned first_block,
                                    const std::int32_t* coords, const std::uint32_t* given,
@@ -38,14 +38,15 @@ __device__ inline void place_words(const Lattice& lattice, unsigned first_block,
     int total;
     const int before = block_exclusive_sum<kWarps>(places, warp_sums, &total);
     if (threadIdx.x == 0) start = atomicAdd(placed, static_cast<std::uint32_t>(total));
-    __syncthreads();  // the range is known; it is overwritten behind the next sum's barriers
+    __syncthreads();  // the range is stored; it is overwritten only after the barriers of the next
+                      // sum
     if (places > 0) first[word] = start + static_cast<std::uint32_t>(before);
   }
 }
 
-/// Writes each given row to its place: rows [N]. The blocks from first_block on, of
-/// kBlockThreads, share the work.
-/// @param given the given sites' bits, and the places of their words
+/// Writes each given row to its index: rows [N]. The blocks from first_block on, of kBlockThreads,
+/// share the work.
+/// @param given the given sites' bits, and the indices of their words
 template <int kBlockThreads>
 __device__ void place_rows(const Lattice& lattice, unsigned first_block, const std::int32_t* coords,
                            const BitIndex& given, std::int32_t* rows) {
@@ -56,8 +57,8 @@ __device__ void place_rows(const Lattice& lattice, unsigned first_block, const s
     if (!is_inside(lattice, site)) continue;  // bad input, of which the host may not have found yet
     const std::uint32_t cell = given_cell(lattice, site);
     const std::uint32_t place = given.rank(cell, given.bits[cell / 32]);
-    // Where a site is repeated, which the host may not have found yet either, places may lie
-    // beyond.
+    // Where a site is repeated, which the host may not have found yet either, indices may exceed
+    // the number of rows.
     if (place < static_cast<std::uint32_t>(lattice.sites))
       rows[place] = static_cast<std::int32_t>(row);
   }
@@ -68,7 +69,7 @@ __device__ void place_rows(const Lattice& lattice, unsigned first_block, const s
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
 /// The row of the site in a cell, or -1. Cells of -1 are none.
-/// @param rows by place; null: the place is the row
+/// @param rows by index; null: the index is the row
 __device__ inline std::int32_t row_in(int cell, const BitIndex& index, const std::int32_t* rows) {
   if (cell < 0) return -1;
   const auto at = static_cast<std::uint32_t>(cell);
@@ -90,8 +91,8 @@ struct Question {
   __device__ LatticeSite site(std::int64_t row) const {
     return inverse ? lattice_site(lattice, coords, row) : found_site(lattice, cells[row]);
   }
-  /// Whether an output's cells are any: a row outside is bad input, which the host may not know
-  /// yet.
+  /// Whether an output has cells: a row outside of the grid is invalid input, which the host may
+  /// not have detected yet.
   __device__ bool is_usable(const LatticeSite& site) const {
     return !inverse || is_inside(lattice, site);
   }
@@ -127,7 +128,7 @@ __device__ void visit_taps(const Question& ask, const LatticeSite& site, const V
 }
 
 /// The taps of one output, for a kernel of kSide taps along each of the last three axes and one
-/// along the first: cells of a line lie within 32 of one another, and so in two words at most.
+/// along the first: the cells of a line are at most 32 apart, and so in at most two words.
 /// @tparam kPlanes of kSide lines that are looked up at once, with all their loads in flight
 template <int kSide, int kPlanes>
 class TapLines {
@@ -162,8 +163,8 @@ class TapLines {
   }
 
   /// The rows that the taps of a step find, or -1: hits [kTaps].
-  /// @param first the place in `rows` of each word's first bit
-  /// @param rows by place; null: the place is the row
+  /// @param first the index in `rows` of each word's first bit
+  /// @param rows by index; null: the index is the row
   __device__ void look_up(int step, const std::uint32_t* bits, const std::uint32_t* first,
                           const std::int32_t* rows, std::int32_t (&hits)[kTaps]) const {
     int cells[kLines];                             // where each line begins
@@ -217,7 +218,7 @@ class TapLines {
   int planes_[kSide], lines_[kSide];  ///< Along the two axes between, by tap.
   int begin_;                         ///< Along the last axis: where the first cell is,
   std::uint32_t pattern_;             ///< which bits, from there on, are the taps',
-  std::uint32_t tap_bit_[kSide];      ///< and which of them is each tap's; 0: it leads nowhere.
+  std::uint32_t tap_bit_[kSide];      ///< and which of them is each tap's; 0: no cell.
 };
 
 /// Whether TapLines<side, ...> takes the kernel.

@@ -1,9 +1,8 @@
 /// @file run_cells.cuh
 /// @brief Runs of 32 cells along the innermost axis, and sites as cells of them.
 ///
-/// What rungs share that keep a word of bits for each run, wherever they keep it: rows of coords
-/// are read, copied, checked, and grouped by runs. runs.cuh looks up.
-/// submanifold/occupancy_bits.cu explains runs.
+/// Shared by the rungs with a word of bits for each run: rows of coords are read, copied, checked,
+/// and grouped by runs. runs.cuh has the look-ups. submanifold/occupancy_bits.cu explains runs.
 #pragma once
 
 #include <vector>
@@ -18,9 +17,9 @@ namespace convladder::BACKEND::cuda_optimized::rulebook::runs {
 
 inline constexpr int kCells = 32;  ///< Of a run: the bits of a word, and the threads of a warp.
 inline constexpr int kOuterAxes = kMaxAxes - 1;     ///< All axes but x.
-inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< All lanes take part.
+inline constexpr unsigned kWholeWarp = 0xffffffff;  ///< Mask of all lanes.
 
-/// A problem whose grid has four axes, whatever it had: axes of one cell stand before its own.
+/// A problem with a grid of four axes: missing axes are prepended, with one cell each.
 struct Problem {
   int ndim, batch, sites, KV;       ///< As the problem's.
   PerAxis shape, kernel, dilation;  ///< Outermost first.
@@ -42,13 +41,13 @@ struct Problem {
   }
 };
 
-/// All runs of the problem, empty ones too: their numbers are less.
+/// The number of all runs of the problem, including empty ones.
 inline std::int64_t run_count(const RulebookProblem& book) {
   const std::int64_t cells = book.shape[book.ndim - 1];
   return key_count(book, book.shape) / cells * ceil_div<std::int64_t>(cells, kCells);
 }
 
-/// Why the table does not support the problem, if so.
+/// The reason why the table does not support the problem, or none.
 inline Declined declined(const RulebookProblem& book) {
   if (book.mode != SparseMode::subm) return "mode subm only";
   if (run_count(book) > std::int64_t{1} << 32)
@@ -56,12 +55,12 @@ inline Declined declined(const RulebookProblem& book) {
   return {};
 }
 
-/// A cell of the grid, or a row of coords that is none.
+/// A cell of the grid, or a row of coords outside of it.
 struct Cell {
   int batch;   ///< The sample.
   PerAxis at;  ///< The coordinates.
 
-  /// Whether it lies in the batch and the grid.
+  /// Whether it is inside of the batch and the grid.
   __device__ bool is_inside(const Problem& grid) const {
     bool inside = batch >= 0 && batch < grid.batch;
 #pragma unroll
@@ -79,7 +78,7 @@ struct Cell {
     return line * static_cast<std::uint32_t>(grid.line_runs) +
            static_cast<std::uint32_t>(at[kOuterAxes] / kCells);
   }
-  /// Its place in the run; of a cell outside of the grid, too, some number below kCells.
+  /// Its bit in the run; below kCells even for a cell outside of the grid.
   __device__ int bit() const {
     return static_cast<int>(static_cast<unsigned>(at[kOuterAxes]) % kCells);
   }
@@ -103,7 +102,7 @@ __device__ Cell cell_of(const Problem& grid, const std::int32_t* coords, std::in
   return cell;
 }
 
-/// Whether b's site comes behind a's: the order of their keys, without a key of 64 bits.
+/// Whether b's site is after a's: the order of their keys, without 64-bit arithmetic.
 __device__ inline bool is_behind(const Cell& a, const Cell& b) {
   if (a.batch != b.batch) return b.batch > a.batch;
   bool behind = false, decided = false;
@@ -116,8 +115,8 @@ __device__ inline bool is_behind(const Cell& a, const Cell& b) {
 }
 
 /// Copies the sites to out_coords. `thread` of `threads` does its share. Returns whether this
-/// thread's share is inside of the grid, and each site behind the one before. If that is so for
-/// all, there is no bad row.
+/// thread's share is inside of the grid, and each site is after its predecessor. If that holds for
+/// all threads, there is no bad row.
 template <bool kRowsOfFour>
 __device__ bool copy_sites(const Problem& grid, const std::int32_t* coords, std::int64_t thread,
                            std::int64_t threads, std::int32_t* out_coords) {
@@ -137,7 +136,8 @@ __device__ bool copy_sites(const Problem& grid, const std::int32_t* coords, std:
   return in_order;
 }
 
-/// Neighbouring lanes of a warp with cells of one run: their first lane enters them all at once.
+/// Neighbouring lanes of a warp with cells of one run: their first lane inserts them all with one
+/// atomic.
 struct Group {
   bool leads;          ///< This lane is the first.
   int leader;          ///< The first lane.
@@ -167,15 +167,15 @@ struct State {
   std::int32_t unsorted;  ///< Not 0: the rows are not in the order of their sites.
 };
 
-/// A site's place among runs.
+/// A site as a cell of a run.
 struct Site {
   bool inside;        ///< Of the batch and the grid.
   std::uint32_t run;  ///< The number of its run; 0 outside.
-  int bit;            ///< Its place in it; outside, some number below kCells.
+  int bit;            ///< Its bit in the run; below kCells even outside.
 };
 
 /// Calls visit(row, site) for all rows, and for as many beyond as make whole warps, with
-/// Site::inside false: so all lanes of a warp iterate equally often. Any one-dimensional grid of
+/// Site::inside false, so that the trip count is uniform in a warp. Any one-dimensional grid of
 /// whole warps.
 template <bool kRowsOfFour, class Visit>
 __device__ void visit_sites(const Problem& grid, const std::int32_t* coords, const Visit& visit) {
@@ -191,7 +191,7 @@ __device__ void visit_sites(const Problem& grid, const std::int32_t* coords, con
 }
 
 /// Reads back `bad`, once the device is done: few inputs have bad rows, so the kernels only count
-/// them, and the host finds out which they are. @throws BadInput that says so
+/// them, and the host identifies them. @throws BadInput if there are any
 inline void require_no_bad_rows(const RulebookProblem& book, const std::int32_t* coords,
                                 const std::int32_t* bad) {
   if (book.sites == 0 || downloaded(bad) == 0) return;
@@ -208,7 +208,7 @@ inline bool has_rows_of_four(const RulebookProblem& book, const void* coords,
          reinterpret_cast<std::uintptr_t>(out_coords) % sizeof(int4) == 0;
 }
 
-/// Whether look_up_plane() may be used: rows of 16 bytes, and 27 taps side by side.
+/// Whether look_up_plane() may be used: rows of 16 bytes, and 27 contiguous taps.
 inline bool is_cube_of_3(const RulebookProblem& book, const void* coords, const void* out_coords) {
   if (!has_rows_of_four(book, coords, out_coords)) return false;
   for (int axis = 0; axis < 3; ++axis) {
@@ -217,7 +217,8 @@ inline bool is_cube_of_3(const RulebookProblem& book, const void* coords, const 
   return true;
 }
 
-/// For a rung's choice: what holds if arrays begin at multiples of 16 bytes, as null does.
+/// For the description of a rung's choice: what holds if arrays begin at multiples of 16 bytes, as
+/// null does.
 inline const char* kernel_in_words(const RulebookProblem& book) {
   return is_cube_of_3(book, nullptr, nullptr) ? "27 taps" : "any taps";
 }

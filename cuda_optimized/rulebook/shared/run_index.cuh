@@ -1,7 +1,7 @@
 /// @file run_index.cuh
-/// @brief Where submanifold/cooperative_launch.cu keeps the words of runs: for sorted sites a grid
-/// of all runs, otherwise a hash table. Both are cleared and filled here; runs.cuh looks up in
-/// them.
+/// @brief The index of submanifold/cooperative_launch.cu, with the words of runs: for sorted sites
+/// a grid of all runs, otherwise a hash table. Both are cleared and filled here; runs.cuh looks up
+/// in them.
 #pragma once
 
 #include "core/cuda/workspace_cutter.hpp"
@@ -9,10 +9,10 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook::runs {
 
-/// 32 MB of words: more would not stay in the L2.
+/// 32 MB of words: more would not fit in the L2 cache.
 inline constexpr std::int64_t kMaxGroups = 1 << 21;
 
-/// A word for each run of the grid, at its own place: an index of sorted sites for look_up().
+/// A word for each run of the grid, at its own index, for look_up() in sorted sites.
 struct RunGrid {
   using Answer = std::uint32_t;  ///< See look_up().
 
@@ -22,7 +22,7 @@ struct RunGrid {
   /// What was found of a run.
   struct Found {
     std::uint32_t word;  ///< 0: no site at all.
-    std::uint32_t run;   ///< Its number.
+    std::uint32_t run;   ///< Its index.
   };
 
   /// The run's word.
@@ -41,19 +41,19 @@ struct RunGrid {
   }
 };
 
-/// Empties the grid. `thread` of `threads` does its share.
+/// Clears the grid. `thread` of `threads` does its share.
 __device__ inline void clear(const RunGrid& grid, std::int64_t groups, std::int64_t thread,
                              std::int64_t threads) {
   auto* to = reinterpret_cast<uint4*>(grid.words);
   for (std::int64_t i = thread; i < groups; i += threads) to[i] = make_uint4(0, 0, 0, 0);
 }
 
-/// Enters sites, which are sorted. `thread` of `threads` does its share; whole warps.
+/// Inserts sites, which are sorted. `thread` of `threads` does its share; whole warps.
 template <bool kCube>
 __device__ void insert_sorted(const Problem& grid, const std::int32_t* coords, const RunGrid& index,
                               std::int64_t thread, std::int64_t threads) {
   const int lane = static_cast<int>(thread % 32);
-  // All lanes of a warp iterate equally often.
+  // The trip count is uniform in a warp.
   for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
     const std::int64_t row = warp_row + lane;
     const bool is_row = row < grid.sites;
@@ -70,7 +70,7 @@ __device__ void insert_sorted(const Problem& grid, const std::int32_t* coords, c
   }
 }
 
-/// Groups of 4 words of the run grid; 0 where it is not worth its clearing.
+/// Groups of 4 words of the run grid; 0 where clearing it would cost too much.
 inline std::int64_t group_count(const RulebookProblem& book) {
   const std::int64_t groups = ceil_div<std::int64_t>(run_count(book), 4);
   return groups <= kMaxGroups ? groups : 0;
@@ -83,22 +83,22 @@ inline RunGrid cut_run_grid(const RulebookProblem& book, WorkspaceCutter* cutter
           .first_rows = cutter->take<std::int32_t>(words)};
 }
 
-/// For a rung's choice: where sites that are in order are looked up.
+/// For the description of a rung's choice: where sorted sites are looked up.
 inline const char* index_in_words(const RulebookProblem& book) {
   return group_count(book) > 0 ? "a grid of runs" : "a table of runs";
 }
 
 /// The table. An entry is the number of a run (its upper half) and a word (its lower half), of
 /// which bit i says that cell i of the run is a site. Without a site there is no entry: 0 is an
-/// empty place.
+/// empty slot.
 struct Table {
-  using Entry = unsigned long long;  ///< As CUDA's 64-bit atomics want it.
+  using Entry = unsigned long long;  ///< The type of CUDA's 64-bit atomics.
   using Answer = Entry;              ///< See look_up().
 
   Entry* entries;            ///< [capacity]
   std::int32_t* first_rows;  ///< [capacity]: of sorted sites, the row of an entry's first site
   std::int32_t* rows;        ///< [capacity][kCells]: of unsorted ones, the row of each site
-  std::uint32_t capacity;    ///< Places: a multiple of 2.
+  std::uint32_t capacity;    ///< Number of slots, a multiple of 2.
 
   /// What was found of a run.
   struct Found {
@@ -110,7 +110,7 @@ struct Table {
   __device__ std::uint32_t first_place(std::uint32_t run) const {
     return __umulhi(run * 2654435769u, capacity);
   }
-  /// The place that is searched after this one.
+  /// The slot that is searched after this one.
   __device__ std::uint32_t next_place(std::uint32_t place) const {
     return place + 1 == capacity ? 0 : place + 1;
   }
@@ -127,7 +127,7 @@ struct Table {
   }
   /// The row of the first site of a found run, if they are sorted.
   __device__ std::int32_t first_row(const Found& found) const { return first_rows[found.place]; }
-  /// Sorted sites of a run have rows side by side.
+  /// Sorted sites of a run have consecutive rows.
   __device__ std::int32_t rank_at(const Found& found, int bit) const {
     return first_row(found) + __popc(found.word & ((1u << bit) - 1));
   }
@@ -138,8 +138,8 @@ struct Table {
   }
 };
 
-/// Three places for two sites, so that a search comes to an empty one soon, even if every site is
-/// in a run of its own.
+/// Three slots for two sites, so that searches reach an empty slot soon, even if every site has its
+/// own run.
 inline std::uint32_t capacity_for(std::int64_t sites) {
   return static_cast<std::uint32_t>((sites + sites / 2) / 4 * 4 + 32);
 }
@@ -153,14 +153,14 @@ inline Table cut_table(std::int64_t sites, WorkspaceCutter* cutter) {
           .capacity = capacity};
 }
 
-/// The first step: empties all places. `thread` of `threads` does its share.
+/// The first step: clears all slots. `thread` of `threads` does its share.
 __device__ inline void clear(const Table& table, std::int64_t thread, std::int64_t threads) {
   auto* pairs = reinterpret_cast<ulonglong2*>(table.entries);
   for (std::int64_t i = thread; i < table.capacity / 2; i += threads)
     pairs[i] = make_ulonglong2(0, 0);
 }
 
-/// Enters cells of one run. Returns how many of them were there already. @param place out
+/// Inserts cells of one run. Returns how many of them were present already. @param place out
 __device__ inline int enter(const Table& table, std::uint32_t run, std::uint32_t bits,
                             std::uint32_t* place) {
   const Table::Entry entry = Table::Entry{run} << 32 | bits;
@@ -175,14 +175,14 @@ __device__ inline int enter(const Table& table, std::uint32_t run, std::uint32_t
   return __popc(static_cast<std::uint32_t>(old) & bits);
 }
 
-/// The second step: enters all sites. Whole warps of a block, and a multiple of 32 threads; `bad`
+/// The second step: inserts all sites. Whole warps of a block, and a multiple of 32 threads; `bad`
 /// [1] counts rows that are outside of the grid, which are left out, and rows of a site that
 /// another row had entered before.
 template <bool kRowsOfFour>
 __device__ void insert(const Problem& grid, const std::int32_t* coords, const Table& table,
                        bool sorted, std::int64_t thread, std::int64_t threads, std::int32_t* bad) {
   const int lane = static_cast<int>(thread % 32);
-  // All lanes of a warp iterate equally often.
+  // The trip count is uniform in a warp.
   for (std::int64_t warp_row = thread - lane; warp_row < grid.sites; warp_row += threads) {
     const std::int64_t row = warp_row + lane;
     Cell cell{-1, {}};
@@ -203,7 +203,7 @@ __device__ void insert(const Problem& grid, const std::int32_t* coords, const Ta
       if (inside && group.leads && begins) table.first_rows[place] = static_cast<std::int32_t>(row);
     } else {
       place = __shfl_sync(kWholeWarp, place, group.leader);
-      // Of several rows of one site any may win here: the result is not used.
+      // Duplicate sites race here: the result is then not used.
       if (inside)
         table.rows[std::int64_t{place} * kCells + cell.bit()] = static_cast<std::int32_t>(row);
     }

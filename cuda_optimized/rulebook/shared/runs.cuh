@@ -1,9 +1,9 @@
 /// @file runs.cuh
 /// @brief The neighbours of sites, looked up in runs of 32 cells.
 ///
-/// An index that look_up() and look_up_plane() read keeps a word of bits for each run, wherever it
-/// keeps it. submanifold/occupancy_bits.cu explains runs. Mode subm only: the sites to look up are
-/// the outputs' sites, too.
+/// An index for look_up() and look_up_plane() has a word of bits for each run.
+/// submanifold/occupancy_bits.cu explains runs. Mode subm only: the sites to look up are the
+/// outputs' sites, too.
 #pragma once
 
 #include "cuda_optimized/rulebook/shared/run_cells.cuh"
@@ -14,7 +14,7 @@ namespace convladder::BACKEND::cuda_optimized::rulebook::runs {
 /// innermost axis: column `row` of nbr [KV][sites], and row `row` of mask, or null. @tparam Index
 /// has these members:
 ///
-/// - `Answer ask(run)`: what one load says about a run; `Answer{}` says that there is none
+/// - `Answer ask(run)`: the result of one load for a run; `Answer{}` if there is none
 /// - `Found settle(run, answer)`: the rest of the search; Found::word has a bit for each cell
 /// - `rank_at(found, bit)`: if the sites are sorted, the row of a site
 /// - `row_at(found, bit, sorted)`: the row of a cell, or -1
@@ -78,7 +78,7 @@ __device__ std::uint32_t look_up_plane(const Problem& grid, const Cell& cell, co
   int aside = 0;
   if (bit == 0 && run_of_line > 0) aside = -1;
   if (bit == kCells - 1 && run_of_line < grid.line_runs - 1) aside = 1;
-  // As unsigned numbers: what lies below 0 is beyond every extent, and nothing overflows.
+  // As unsigned numbers: values below 0 become greater than every extent, and nothing overflows.
   const unsigned z = static_cast<unsigned>(cell.at[1]) + static_cast<unsigned>(plane) - 1u;
   const bool plane_exists = inside && z < static_cast<unsigned>(grid.shape[1]);
   const std::uint32_t centre_run = inside ? cell.run(grid) : 0;
@@ -113,7 +113,7 @@ __device__ std::uint32_t look_up_plane(const Problem& grid, const Cell& cell, co
     const auto found_at = [&](int at) { return at >= 0 && at < kCells ? own : other; };
     std::int32_t next = 0;
     if (window != 0 && sorted) {
-      // Sites of a line have rows side by side, across the border of two runs, too.
+      // Sites of a line have consecutive rows, also across the border of two runs.
       const int first = bit + __ffs(static_cast<int>(window)) - 2;
       next = index.rank_at(found_at(first), first & (kCells - 1));
     }

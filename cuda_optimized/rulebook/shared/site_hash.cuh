@@ -11,14 +11,14 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
-/// A number's bits, mixed to 32: the highest ones are the place of a key.
+/// Mixes the bits of a number to 32 bits, the highest of which are the bucket of a key.
 ///
 /// Keys are anything but random: along a wall they differ by multiples of an extent, and taken
-/// modulo a power of two, whole planes of sites would meet in a few buckets. A multiplication by a
-/// large odd number carries every bit to the bits above it; the shift brings the upper half down,
-/// the second multiplication carries that up again, and now the highest bits depend on all. (32
-/// bits number all buckets, and a GPU multiplies 32 bits at a time. The constants are those of
-/// MurmurHash3's last step and 2^32 divided by the golden ratio.)
+/// modulo a power of two, whole planes of sites would share a few buckets. A multiplication by a
+/// large odd number propagates every bit to the bits above it; the shift moves the upper half down,
+/// the second multiplication propagates that up again, and the highest bits then depend on all
+/// bits. (32 bits number all buckets, and a GPU multiplies 32 bits at a time. The constants are
+/// those of MurmurHash3's last step and 2^32 divided by the golden ratio.)
 __device__ inline std::uint32_t mixed(std::uint64_t number) {
   std::uint32_t bits = static_cast<std::uint32_t>(number) * 0x9e3779b1u +
                        static_cast<std::uint32_t>(number >> 32) * 0x85ebca6bu;
@@ -26,18 +26,17 @@ __device__ inline std::uint32_t mixed(std::uint64_t number) {
   return bits * 0xc2b2ae35u;
 }
 
-/// The table: a power of two of buckets of four slots. A slot holds key and row side by side in 64
-/// bits, and so is read, compared and exchanged as a whole. A bucket is a sector, the 32 bytes that
-/// memory moves at least.
+/// The table: a power of two of buckets of four slots. A slot holds key and row in 64 bits, so one
+/// atomic reads, compares and exchanges both. A bucket is a sector of 32 bytes, the granularity of
+/// memory.
 ///
-/// The search for a key begins in its home bucket, and goes on from bucket to bucket (linear
-/// probing, around the end) as long as they are full. Nothing is ever taken out, so behind a bucket
-/// with an empty slot there is nothing to be found. Three quarters of the slots are empty: each
-/// search ends.
+/// The search for a key begins in its home bucket, and continues with the next bucket (linear
+/// probing, cyclically) while buckets are full. Nothing is ever removed, so a search ends at a
+/// bucket with an empty slot. Three quarters of the slots are empty, so each search ends.
 struct SiteHash {
   using Slot = unsigned long long;  ///< The type of CUDA's 64-bit atomics.
-  /// An entry's highest bit is never set. (All bits set would do as well, but with that content
-  /// the tests hand out memory, and would not notice a table that is never emptied.)
+  /// An entry's highest bit is never set. (All bits set would do as well, but the tests allocate
+  /// memory with that content, and would not detect a table that is never cleared.)
   static constexpr Slot kEmpty = Slot{1} << 63;
   static constexpr int kSlots = 4;       ///< Of a bucket.
   static constexpr int kMinBits = 6;     ///< Of the number of slots.
@@ -47,39 +46,40 @@ struct SiteHash {
   int bits;      ///< log2 of the number of slots
   int row_bits;  ///< of a slot for the row; those above are the key
 
-  /// How many slots there are.
+  /// The number of slots.
   HOST_DEVICE std::int64_t capacity() const { return std::int64_t{1} << bits; }
 
   /// The number of the bucket where the search for a key begins.
   __device__ std::uint32_t home_of(std::uint64_t key) const { return mixed(key) >> (34 - bits); }
 
-  /// The bucket behind one.
+  /// The bucket after this one.
   __device__ std::uint32_t after(std::uint32_t bucket) const {
     return (bucket + 1) & static_cast<std::uint32_t>(capacity() / kSlots - 1);
   }
 
-  /// The row of an entry, if it is that of a key; else a number that no row has.
+  /// The row of an entry, if it has the key; else a value that is no row.
   __device__ Slot row_in(Slot entry, std::uint64_t key) const { return entry - (key << row_bits); }
   /// Whether row_in() found the row of an entry of that key.
   __device__ bool is_row(Slot row) const { return row >> row_bits == 0; }
 
-  /// Empties the slots 2 * `two` and 2 * `two` + 1, in one store.
+  /// Clears the slots 2 * `two` and 2 * `two` + 1, in one store.
   __device__ void empty(std::int64_t two) const {
     constexpr auto kHigh = static_cast<std::uint32_t>(kEmpty >> 32);
     reinterpret_cast<uint4*>(slots)[two] = {0, kHigh, 0, kHigh};
   }
 
   /// Puts a site in. Of rows that have the same key the lowest stays, and each other one is
-  /// counted, whatever the order in which threads come.
+  /// counted, in any order of the threads.
   __device__ void insert(std::uint64_t key, std::int32_t row, SiteErrors* errors) const {
     const Slot entry = Slot{key} << row_bits | static_cast<Slot>(row);
     std::uint32_t bucket = home_of(key);
-    for (std::int64_t full = 0; full < capacity() / kSlots; ++full) {  // a quarter is enough
+    for (std::int64_t full = 0; full < capacity() / kSlots; ++full) {  // at most a quarter is full
       for (int i = 0; i < kSlots; ++i) {
-        // For one key it is always the same order, so that it cannot get in twice.
+        // The order of slots is the same for one key, so that it cannot be inserted twice.
         Slot* slot =
             &slots[std::int64_t{bucket} * kSlots + (key + static_cast<unsigned>(i)) % kSlots];
-        // Compared and exchanged at once: of two threads that find it empty, one finds the other.
+        // atomicCAS: of two threads that find the slot empty, the second one reads the key of the
+        // first.
         Slot there = atomicCAS(slot, kEmpty, entry);
         if (there == kEmpty) return;
         if (is_row(row_in(there, key))) {
@@ -93,8 +93,8 @@ struct SiteHash {
     }
   }
 
-  /// The row of a key, or -1. Compared are halves of 32 bits, as a GPU does it anyway: the upper
-  /// half must agree, and the lower one be the row alone beyond the key's bits.
+  /// The row of a key, or -1. Compares halves of 32 bits, the width of a GPU's comparison: the
+  /// upper half must be equal, and the lower one must differ in the row's bits only.
   __device__ std::int32_t row_of(std::uint64_t key) const {
     const std::uint64_t wanted = key << row_bits;
     const auto upper = static_cast<std::uint32_t>(wanted >> 32);
@@ -120,7 +120,7 @@ struct SiteHash {
   }
 };
 
-/// Why the table cannot hold the sites of a problem's inputs.
+/// The reason why the table does not support a problem, or none.
 inline Declined site_hash_declines(const RulebookProblem& book) {
   const int row_bits = key_bits(book.sites);
   if (key_bits(key_count(book, book.shape) - 1) + row_bits > 63)
@@ -142,7 +142,7 @@ struct SiteFilter {
   std::uint32_t* words;  ///< [2^bits]
   int bits;              ///< log2 of the number of words
 
-  /// How many words there are.
+  /// The number of words.
   HOST_DEVICE std::int64_t size() const { return std::int64_t{1} << bits; }
 
   /// The word for a line of 32 cells, key / 32.

@@ -7,7 +7,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
-/// A row of coords, in registers: the number of axes is known to the compiler.
+/// A row of coords, in registers: the number of axes is a compile-time constant.
 template <int kAxes>
 struct GivenSite {
   int sample;          ///< The sample.
@@ -35,11 +35,11 @@ struct GivenSite {
 };
 
 /// Calls visit(k, inside, key) for the taps k from `first` to `last` - 1 of a site of mode subm:
-/// whether the cell that the tap leads to lies inside of the grid, and if so, its key. A site
-/// outside of the grid leads nowhere.
+/// whether the cell at the tap is inside of the grid, and if so, its key. The taps of a site
+/// outside of the grid are all outside.
 ///
-/// A line is what a kernel has along the last axis. What the other axes say is worked out once a
-/// line, without a division.
+/// A line is the taps of a kernel along the last axis. The part of the key from the other axes is
+/// computed once per line, without a division.
 template <int kAxes, class Visit>
 __device__ void visit_taps(const RulebookProblem& book, const GivenSite<kAxes>& site, int first,
                            int last, Visit visit) {
@@ -53,8 +53,8 @@ __device__ void visit_taps(const RulebookProblem& book, const GivenSite<kAxes>& 
     }
   }
   // Where a tap leads, modulo 2^32. A coordinate and the padding are less than 2^31, and no tap
-  // reaches further than the padding on the other side: what lies outside is 2^31 or more, whether
-  // before the grid or behind it, and so more than any extent.
+  // reaches further than the padding on the other side: coordinates outside of the grid, on either
+  // side, are 2^31 or more, and so exceed any extent.
   const auto along = [&](int axis) {
     return static_cast<std::uint32_t>(site.at[axis]) - static_cast<std::uint32_t>(book.pad[axis]) +
            static_cast<std::uint32_t>(tap[axis]) * static_cast<std::uint32_t>(book.dilation[axis]);

@@ -11,8 +11,8 @@ inline constexpr int kSitesEach = 4;  ///< Of a lane: their loads are in flight 
 inline constexpr int kTileSites = 32 * kSitesEach;  ///< Of a warp.
 inline constexpr int kLast = kMaxAxes - 1;          ///< The innermost axis.
 
-/// How many taps lead a given site, which lies inside, to a found cell. The taps of one axis that
-/// do meet all those of the others.
+/// The number of taps that lead a given site, which is inside of the grid, to a found cell: the
+/// product over the axes.
 __device__ inline int taps_that_lead(const Lattice& lattice, const LatticeSite& site) {
   const SiteRuns runs(lattice, site);
   int taps = 1;
@@ -36,33 +36,33 @@ inline std::int64_t site_tiles(const RulebookProblem& book) {
 
 /// The given sites in the order of the lists.
 struct GivenSites {
-  Lattice lattice;                ///< The grid that they lie in.
+  Lattice lattice;                ///< Their grid.
   const std::int32_t* coords;     ///< [N][1 + ndim]
-  const std::uint32_t* numbered;  ///< How many have numbers, at most N. Under `inverse` none has.
+  const std::uint32_t* numbered;  ///< Number of numbered sites, at most N; null under `inverse`.
   const std::uint32_t* cells;     ///< [*numbered] in order; null under `inverse`: as in coords.
-  const std::int32_t* rows;       ///< [*numbered] by place; null under `inverse`.
+  const std::int32_t* rows;       ///< [*numbered] by index; null under `inverse`.
 
-  /// How many places there are. Of bad input it may be fewer than N.
+  /// The number of indices; with invalid input it may be less than N.
   __device__ std::int64_t count() const { return cells != nullptr ? *numbered : lattice.sites; }
-  /// The site at a place. The sample of one outside of the grid is -1.
+  /// The site at an index. The sample of one outside of the grid is -1.
   __device__ LatticeSite site(std::int64_t place) const {
     if (cells != nullptr) return given_site(lattice, cells[place]);
     LatticeSite site = lattice_site(lattice, coords, place);
     if (!is_inside(lattice, site)) site.batch = -1;
     return site;
   }
-  /// Its row of coords; -1 for a place behind the last.
+  /// Its row of coords; -1 for an index after the last.
   __device__ std::int32_t row(std::int64_t place) const {
     if (place >= count()) return -1;
     return rows != nullptr ? rows[place] : static_cast<std::int32_t>(place);
   }
 };
 
-/// A tile of given sites and a line of taps along the innermost axis: where those lead, as one lane
-/// of the tile's warp sees it.
+/// A tile of given sites and a line of taps along the innermost axis: where those lead, for one
+/// lane of the tile's warp.
 class TileLine {
  public:
-  /// Asks for the line `line` of taps of the sites from first_place on.
+  /// Loads the line `line` of taps of the sites from first_place on.
   __device__ TileLine(const GivenSites& given, std::int64_t first_place, int line)
       : lattice_(given.lattice) {
     int taps[kLast];  // along the outer axes
@@ -96,7 +96,8 @@ class TileLine {
     return lines_[i] < 0 || at < 0 ? -1 : lines_[i] * lattice_.axes[kLast].found + at;
   }
 
-  /// How many sites of the tile a tap of the line leads somewhere. The whole warp calls it.
+  /// The number of sites of the tile that a tap of the line leads to a found cell. The whole warp
+  /// calls it.
   __device__ int count(int tap) const {
     int hits = 0;
 #pragma unroll
@@ -114,7 +115,7 @@ class TileLine {
       const int to = cell(i, tap);
       rows[i] = -1;
       if (to < 0) continue;
-      const auto at = static_cast<std::uint32_t>(to);  // its bit is set: the site set it
+      const auto at = static_cast<std::uint32_t>(to);  // its bit is set: this site has set it
       rows[i] = static_cast<std::int32_t>(found.rank(at, found.bits[at / 32]) - first_found);
     }
   }

@@ -1,8 +1,8 @@
 /// @file table_forms.cu
-/// @brief From the table nbr to whatever form of a rulebook is asked for: pairs, or sorted rows.
+/// @brief Converts the table nbr to the requested form of a rulebook: pairs, or sorted rows.
 ///
-/// No rung, but what those call at their end that make a table. neighbour_table.cu says why the
-/// table, read row by row, is the pairs in canonical order.
+/// Not a rung: the rungs that build a table call it at the end. neighbour_table.cu explains why the
+/// table, read row by row, gives the pairs in canonical order.
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -13,13 +13,14 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace table_forms {
 namespace {
 
-constexpr int kThreads = 256;                 ///< Also the places of a tile. A multiple of 32.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
-constexpr int kWarps = kThreads / 32;         ///< Of a block.
-constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
+constexpr int kThreads = 256;                 ///< Also the entries of a tile. A multiple of 32.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
+constexpr int kWarps = kThreads / 32;         ///< Per block.
+constexpr unsigned kWholeWarp = 0xffffffff;   ///< Mask of all lanes.
 
-/// counts [tiles]: the pairs among each tile of kThreads places of nbr. Any one-dimensional grid
-/// of kThreads.
+/// counts [tiles]: the pairs in each tile of kThreads entries of nbr. Any one-dimensional grid of
+/// kThreads.
 __global__ void rulebook_count_pairs(std::int64_t places, const std::int32_t* nbr,
                                      std::int32_t* counts) {
   for (std::int64_t tile = blockIdx.x; tile * kThreads < places; tile += gridDim.x) {

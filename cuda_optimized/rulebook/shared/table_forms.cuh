@@ -1,5 +1,5 @@
 /// @file table_forms.cuh
-/// @brief From the table nbr to whatever form of a rulebook is asked for: pairs, or sorted rows.
+/// @brief Converts the table nbr to the requested form of a rulebook: pairs, or sorted rows.
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -9,11 +9,12 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
-/// Creates what the problem's form asks for beside the table nbr [KV][M] and mask [M][words].
+/// Creates the arrays that the problem's form needs besides the table nbr [KV][M] and mask
+/// [M][words].
 void create_form(const RulebookProblem& book, std::int64_t M, const std::int32_t* nbr,
                  const std::int32_t* mask, const RulebookArrays& arrays);
 
-/// For a rung's choice: what it makes of a table.
+/// For the description of a rung's choice: what it makes of a table.
 inline std::string form_in_words(const RulebookProblem& book) {
   const int parts = orders_of(book.form);
   const bool several_rounds = parts > 0 && first_tap(book.KV, parts, 1) > 32;

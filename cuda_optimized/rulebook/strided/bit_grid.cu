@@ -1,17 +1,15 @@
 /// @file bit_grid.cu
-/// @brief rulebook, strided: a bitmap of outputs; set bits are distinct and ordered, without a
-/// sort.
+/// @brief rulebook, strided: bitmap of outputs; set bits are distinct and ordered, without a sort.
 ///
 /// - Before: compact_before_sort.cu
 /// - After: gather.cu, input_lists.cu
 /// - The bits, their sums and ranks: shared/bit_ranks.cuh; where taps lead: shared/lattice.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** The row of an output is the number of outputs before it. Every cell of the
-/// outputs' grid has a bit, and every input sets those of its outputs with `atomicOr`, which may be
-/// repeated. The cells are ordered because memory is, and no output is there twice. A row is the
-/// number of bits in the words before, plus those below its own bit in its word (`__popc`): the
-/// *rank* of the bit.
+/// **The idea.** The row of an output is the number of outputs before it. Every cell of the output
+/// grid has a bit, and every input sets those of its outputs with `atomicOr`, which is idempotent.
+/// A row is the number of bits in the words before, plus those below its own bit in its word
+/// (`__popc`): the *rank* of the bit.
 ///
 ///     cells      . . x . | x x . . | . . . . | . x . x       4 to a word here, 32 there
 ///     first          0         1         3         3          bits in the words before
@@ -19,18 +17,17 @@
 ///
 /// `first` is a prefix sum over all words: each block sums a tile of 1024 words, the last block to
 /// finish scans the sums of the tiles, and then each block writes `first` and the cells of its
-/// tile. A bit of the inputs' grid that is set already is a repeated site.
+/// tile. A bit of the input grid that is already set is a duplicate site.
 ///
 /// **Expect.** For sweep-k3s2-table 3.2 MB of bits for the outputs and 25.6 MB for the inputs are
-/// cleared.  The table, 14.8 MB, is filled with -1 and then written 423 thousand times.
+/// cleared. The table, 14.8 MB, is filled with -1 and then written 423 thousand times.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.coords.load 2 * 4 * 512 = 4096, each site once in two kernels
 /// @expect lanes.nbr.store 1470, of pairs alone
 /// @expect lanes.mask.atomic 1470, one a pair
 /// @expect launches 8, nothing is sorted
-/// **Costs.** Memory and time grow with the grid. The host waits once. Not supported: mode subm,
-/// grids of 2^31 cells (256 MB of bits) and more, windows that end beyond 2^31.
-/// **Try.** Set bits by `|=` instead of `atomicOr`. Why are outputs lost, and not always the same?
+/// **Costs.** Memory and time grow with the grid, up to 2^31 cells. One host synchronization.
+/// **Try.** Set bits by `|=` instead of `atomicOr`. Why do the lost outputs differ between runs?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/cuda/workspace_cutter.hpp"
@@ -51,7 +48,7 @@ using bit_ranks::kTileWords;
 using bit_ranks::Progress;
 
 /// Sets the bits of all given sites, and of all that they lead to. A row outside, or whose bit is
-/// there already, is counted. Any one-dimensional grid.
+/// already set, is counted. Any one-dimensional grid.
 /// @param given, found bits, all zero
 __global__ void rulebook_strided_bit_grid_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                      std::uint32_t* given, std::uint32_t* found,
@@ -62,8 +59,8 @@ __global__ void rulebook_strided_bit_grid_mark_sites(Lattice lattice, const std:
     mark_site(lattice, lattice_site(lattice, coords, row), given, found, &progress->unusable);
 }
 
-/// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
-/// of kThreads, any one-dimensional grid.
+/// sums [tiles + 1]: the number of bits in all previous tiles; the total is also written to host
+/// memory. A block of kThreads, any one-dimensional grid.
 __global__ void rulebook_strided_bit_grid_count_bits(std::int64_t tiles, const std::uint32_t* found,
                                                      std::uint32_t* sums, Progress* progress,
                                                      Letter<Count>* count) {
@@ -97,7 +94,7 @@ __global__ void rulebook_strided_bit_grid_write_sites(Lattice lattice, std::int6
     write_lattice_site(lattice, found_site(lattice, cells[row]), out_coords, row);
 }
 
-/// Stores each pair at its place of nbr [KV][M], which must be -1, and in mask [M][words], which
+/// Stores each pair at its entry of nbr [KV][M], which must be -1, and in mask [M][words], which
 /// must be 0. One thread a given row. Any one-dimensional grid.
 /// @param inverse found sites are inputs, and given ones outputs
 __global__ void rulebook_strided_bit_grid_scatter_pairs(Lattice lattice, bool inverse,
@@ -120,19 +117,20 @@ __global__ void rulebook_strided_bit_grid_scatter_pairs(Lattice lattice, bool in
 
 Declined supports(const RulebookProblem& book) { return small_lattice_supports(book); }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
-  Progress* progress;        ///< Of the kernels.
+  Progress* progress;        ///< Shared by the kernels.
   std::uint32_t* given;      ///< A bit for each cell of the given sites' grid.
   std::uint32_t* found;      ///< The same for the found sites, in whole tiles.
-  std::uint32_t* sums;       ///< By tile.
+  std::uint32_t* sums;       ///< Indexed by tile.
   std::uint32_t* first;      ///< By word of the found sites' bits.
   std::uint32_t* cells;      ///< Of the found sites, in order.
-  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
-  std::size_t bytes;         ///< Of all.
+  std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
+                             ///< launch.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t tiles = bit_ranks::tiles_for(key_count(book, book.out_shape));
   Workspace work{};
@@ -178,7 +176,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   message.expect();
   launch(rulebook_strided_bit_grid_number_sites, {tile_blocks, kThreads}, tiles, work.found,
          work.sums, work.first, work.cells);
-  const Count count = message.received();  // rulebook_strided_bit_grid_number_sites() runs on
+  const Count count = message.received();  // rulebook_strided_bit_grid_number_sites() is still
+                                           // running
   if (count.unusable > 0) report_site_errors(book, coords);
 
   const std::int64_t M = inverse ? book.sites : count.found;

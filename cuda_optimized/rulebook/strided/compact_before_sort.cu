@@ -1,37 +1,32 @@
 /// @file compact_before_sort.cu
-/// @brief rulebook, new sites: candidates are counted first, and only real ones sorted.
+/// @brief rulebook, strided: stream compaction; only candidates that exist are sorted.
 ///
 /// - Before: cuda_naive/rulebook/two_phases.cu
 /// - After: bit_grid.cu, neighbour_table.cu, hash_set.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** With stride 2 in three dimensions, only one tap in eight of a site leads
-/// somewhere. The other seven candidates are fillers, and the sort carries them through every pass.
-/// So the taps are asked twice: once to count, and once to write each real candidate to its place.
+/// **The idea.** With stride 2 in three dimensions, one of eight taps of a site leads to an output.
+/// two_phases.cu sorts the other seven as fillers. Here the taps are evaluated twice: once to count
+/// the candidates, and once to write each one to its index.
 ///
 ///     two_phases:   12  #  7  #  |  #  #  9  #  |  ...    KV * N, to be sorted
-///
 ///     count:         2           |  1           |  ...    a counter for each tap
 ///     sum:           0              2              3      where the tap's candidates begin
 ///     write:        12  7  9 ...                          P, to be sorted: no fillers
 ///
-/// A real candidate *is* a pair whose output has no row yet. So it gets its place among the pairs
-/// at once, with k and the given row, and the other row follows when keys have become rows.
+/// A candidate *is* a pair whose output row is stored last:
 ///
 ///     pairs    k  0  0  1            candidates   12  7  9    -> rows  2  0  1
-///              in 0  2  2
-///              out .  .  .   <-      from the grid, last
+///              in 0  2  2            out, from the grid, last:         .  .  .
 ///
 /// **Expect.** In a LiDAR sweep, kernel 3, stride 2 (sweep-k3s2-pairs): 0.42 million keys to sort
-/// instead of 3.4 million. Asking twice costs KV * N divisions more, and little traffic:
-/// coordinates stay in the cache.
+/// instead of 3.4 million. The second evaluation costs KV * N divisions.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.coords.load 4 * (2 * 27 + 2) * 512 = 114688, two passes over taps and sites
 /// @expect lanes.global.atomic 2 * 1470 = 2940, two for each of 1470 pairs
 /// @expect launches 12, two_phases has eleven
-/// **Costs.** The host waits once more, for the number of candidates. Some 32 bytes a pair. The
-/// grid, the sort of the inputs, the atomics and what is declined: as two_phases.cu.
-/// **Try.** Give each thread all taps of a site: how many divisions does a candidate then cost?
+/// **Costs.** One more host synchronization, and 32 bytes a pair.
+/// **Try.** Give each thread all taps of a site: how many divisions does a candidate cost?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -44,11 +39,12 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
-/// Counts the sites that tap k leads somewhere: counts [KV], which must be zero. Any
+/// Counts the sites that have an output at tap k: counts [KV], which must be zero. Any
 /// one-dimensional grid.
 __global__ void rulebook_strided_compact_before_sort_count_candidates(RulebookProblem book,
                                                                       const std::int32_t* coords,
@@ -70,8 +66,8 @@ __device__ int found_column(const RulebookProblem& book) {
   return book.mode == SparseMode::inverse ? 1 : 2;
 }
 
-/// candidates [P], and all of pairs [P][3] but the found rows. next [KV]: the first place of each
-/// tap; ends as that of the tap behind. Any one-dimensional grid.
+/// candidates [P], and all of pairs [P][3] but the found rows. next [KV]: the first index of each
+/// tap; at the end, that of the next tap. Any one-dimensional grid.
 __global__ void rulebook_strided_compact_before_sort_list_candidates(RulebookProblem book,
                                                                      const std::int32_t* coords,
                                                                      std::int64_t* next,
@@ -82,7 +78,7 @@ __global__ void rulebook_strided_compact_before_sort_list_candidates(RulebookPro
     const auto given = static_cast<std::int32_t>(i % book.sites);
     Site out;
     if (!output_of(book, site_of(book, coords, given), tap_of(book, k), &out)) continue;
-    // CUDA's 64-bit addition is for unsigned numbers.
+    // CUDA's 64-bit atomicAdd takes unsigned integers.
     const auto place = atomicAdd(reinterpret_cast<unsigned long long*>(&next[k]), 1);
     candidates[place] = key_of(book, book.out_shape, out);
     std::int32_t* pair = pairs + place * kPairColumns;
@@ -127,14 +123,14 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   std::int32_t* grid;    ///< The row of each cell of the outputs.
-  std::int32_t* counts;  ///< By tap.
-  std::size_t bytes;     ///< Of all.
+  std::int32_t* counts;  ///< Indexed by tap.
+  std::size_t bytes;     ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);
@@ -148,7 +144,7 @@ std::size_t workspace_bytes(const RulebookProblem& book) {
   return workspace_at(book, nullptr).bytes;
 }
 
-/// Finds duplicates of coords. The index is of no other use here.
+/// Finds duplicates of coords; the index has no other use here.
 void check_distinct(const RulebookProblem& book, const std::int32_t* coords,
                     const SiteCheck& sites) {
   const DeviceArray<std::int64_t> keys(book.sites);

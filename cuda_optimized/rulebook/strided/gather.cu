@@ -1,5 +1,5 @@
 /// @file gather.cu
-/// @brief rulebook, strided: each output looks up its inputs by bits and ranks, and stores once.
+/// @brief rulebook, strided: gather; each output looks up its inputs by bits and ranks.
 ///
 /// - Before: bit_grid.cu
 /// - The bits: shared/bit_ranks.cuh; the look-ups of an output: shared/output_taps.cuh
@@ -7,17 +7,17 @@
 ///
 /// **The idea.** The table has one column for each output, so one thread for each output fills it.
 /// The thread checks at each tap whether the input exists. Each entry of nbr is stored once, -1 or
-/// not, nothing is filled before, and a mask is collected in a register. The bits of the inputs'
-/// grid, which also find repeated rows, answer a line of taps at once:
+/// not, without a fill before, and a mask is collected in a register. The bits of the input grid,
+/// which also find duplicate sites, answer a line of taps at once:
 ///
 ///     inputs' bits    . . x . | x x . x      4 to a word here, 32 there
 ///     3 taps                ^   ^ ^          one word, or two shifted together: . x x
-///     first           9         4            where the word's places in `rows` begin
+///     first           9         4            where the word's entries in `rows` begin
 ///     rows            [4], [5]               the rows of the two inputs: 4 + the bits below
 ///
-/// A word takes its range of `rows` from an atomic counter. The kernel that counts the outputs
-/// sends their number to the host (core/cuda/host_message.hpp), which allocates the result while
-/// the next kernel lists their cells.
+/// A word gets its range of `rows` from an atomic counter. The kernel that counts the outputs sends
+/// their number to the host (core/cuda/host_message.hpp), which allocates the result while the next
+/// kernel lists their cells.
 ///
 /// **Expect.** For sweep-k3s2-table (125 thousand sites, kernel 3, stride 2) a memset of 28.8 MB
 /// and four kernels, 14.8 MB of nbr: 28 us of GPU time on an H200, 43 us from call to result.
@@ -26,10 +26,8 @@
 /// @expect lanes.nbr.store 27 * 216 = 5832, each output looks all taps up
 /// @expect lanes.mask.atomic 0
 /// @expect lanes.mask.store 216
-/// **Costs.** A bit for each cell of both grids, 4 bytes for each word of one. Kernels other than 2
-/// x 2 x 2 and 3 x 3 x 3 are looked up tap by tap. Limits as in bit_grid.cu.
-/// **Try.** Keep a bit for each 128 bytes of bits, and let the thread that sets it first clear
-/// those bytes. What must the other threads wait for?
+/// **Costs.** A bit for each cell of both grids, 4 bytes for each word of one.
+/// **Try.** Add a bit for each 128 bytes of bits, and clear only those that are used.
 #include <optional>
 
 #include "core/cuda/early_launch.hpp"
@@ -56,7 +54,7 @@ using bit_ranks::Progress;
 constexpr int kRowThreads = 128;  ///< Of fill_table: many registers.
 
 /// Sets the bits of all given sites, and of all that they lead to. A row outside, or whose bit is
-/// there already, is counted. Any one-dimensional grid.
+/// already set, is counted. Any one-dimensional grid.
 /// @param given, found bits, all zero
 __global__ void rulebook_strided_gather_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                    std::uint32_t* given, std::uint32_t* found,
@@ -68,8 +66,7 @@ __global__ void rulebook_strided_gather_mark_sites(Lattice lattice, const std::i
 }
 
 /// The first tile_blocks blocks count the tiles of the found sites' bits. The others give each word
-/// of the given sites' bits a range of places, as long as it has bits: first [words]. Blocks of
-/// kThreads.
+/// of the given sites' bits a range of indices, one per set bit: first [words]. Blocks of kThreads.
 /// @param sums [tiles + 1], out: bits of all tiles before
 /// @param count in the host's memory; null: the number is not sent
 __global__ void rulebook_strided_gather_count_and_place(
@@ -88,7 +85,7 @@ __global__ void rulebook_strided_gather_count_and_place(
 }
 
 /// The first tile_blocks blocks list the found sites' cells in order, cells [M]. The others write
-/// each given row to its place: rows [N]. Blocks of kThreads.
+/// each given row to its index: rows [N]. Blocks of kThreads.
 __global__ void rulebook_strided_gather_number_sites(Lattice lattice, std::int64_t tiles,
                                                      unsigned tile_blocks,
                                                      const std::int32_t* coords,
@@ -183,20 +180,21 @@ __global__ void __launch_bounds__(kRowThreads)
 
 Declined supports(const RulebookProblem& book) { return small_lattice_supports(book); }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   Progress* progress;
   std::uint32_t* given;      ///< A bit for each cell of the given sites' grid.
   std::uint32_t* found;      ///< The same for the found sites, in whole tiles.
-  std::uint32_t* sums;       ///< By tile.
-  std::uint32_t* first;      ///< By word of the bits that are asked.
+  std::uint32_t* sums;       ///< Indexed by tile.
+  std::uint32_t* first;      ///< Indexed by word of the bits that are looked up.
   std::uint32_t* cells;      ///< Of the found sites, in order.
-  std::int32_t* rows;        ///< By place; null under `inverse`, which needs no cells, either.
-  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
-  std::size_t bytes;         ///< Of all.
+  std::int32_t* rows;        ///< By index; null under `inverse`, which needs no cells, either.
+  std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
+                             ///< launch.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const bool inverse = book.mode == SparseMode::inverse;
   const std::int64_t tiles = bit_ranks::tiles_for(key_count(book, book.out_shape));
@@ -231,7 +229,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   const std::int64_t tiles = bit_ranks::tiles_for(key_count(book, book.out_shape));
   const unsigned row_blocks = blocks_for(book.sites, kThreads, kMaxBlocks);
   const unsigned tile_blocks = blocks_for(tiles, 1, kMaxBlocks);
-  // The blocks of the given rows, but under `inverse`, where found sites are asked for.
+  // The blocks of the given rows, but under `inverse`, where found sites are requested.
   const unsigned blocks = tile_blocks + (inverse ? 0 : row_blocks);
 
   // Not under `inverse`: what is recorded in a graph must not write to a message that is read.
@@ -254,7 +252,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
                  work.cells, work.rows);
   }
 
-  // The last kernel that does not need the outputs' memory runs while the host learns their number.
+  // The last kernel that does not need the outputs' memory runs while their number is sent to the
+  // host.
   std::int64_t M = book.sites;
   if (message) {
     const Count count = message->received();

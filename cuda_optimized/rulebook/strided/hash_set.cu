@@ -1,37 +1,33 @@
 /// @file hash_set.cu
-/// @brief rulebook, new sites: a hash set keeps each output once, and only those are sorted.
+/// @brief rulebook, strided: hash set; each output is inserted once, and only distinct keys are
+/// sorted.
 ///
 /// - Before: compact_before_sort.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** In a LiDAR sweep, kernel 3, stride 2, three candidates lead to the same output,
-/// and the sort carries all three through every pass. A hash set drops repeats at once: an array of
-/// slots, at least twice as many as there can be keys. A key goes to the slot that its hash names,
-/// and on from there to itself or to the first empty slot, where it stays. `atomicCAS` does both:
-/// it writes the key if the slot is empty, and tells what was there before.
+/// **The idea.** In a LiDAR sweep, kernel 3, stride 2, three candidates lead to the same output. A
+/// hash set removes repeats before the sort. A search starts at the slot given by the key's hash
+/// and ends at the key itself or at the first empty slot, where the key is stored by `atomicCAS`.
 ///
 ///     candidates  12 7 12 9 7 12       slots   . 9 . . 12 7 . .      each once: P in, M stay
 ///     in order of arrival               list   12 9 7                 the threads that found
 ///     sorted                            keys   7 9 12                 an empty slot append
 ///     row of each key, in its slot              . 1 . . 2  0 . .
 ///
-/// Why sort at all? Slots have an order, too, but which key comes first is decided anew in each
-/// run. Sorted keys have one order only. Then each pair is stored at nbr [k][out], where no two
-/// threads write; only masks, in which the taps of an output meet, are or-ed by atomics.
+/// The slots of keys depend on the order of insertion, which varies between runs; sorted keys do
+/// not.
 ///
-/// **Expect.** In a sweep of 125 thousand sites, kernel 3, stride 2 (sweep-k3s2-table):
-/// 423 thousand candidates, but 137 thousand keys to sort. 16 MB of slots are filled with "empty"
-/// twice. A look-up takes some 1.5 loads if half of the slots are empty, and less in emptier ones.
+/// **Expect.** In a sweep of 125 thousand sites, kernel 3, stride 2 (sweep-k3s2-table): 423
+/// thousand candidates, but 137 thousand keys to sort. 16 MB of slots are filled twice. A look-up
+/// takes about 1.5 loads.
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.coords.load 4 * 4 * 512 = 8192, each site once in four kernels
 /// @expect lanes.nbr.store 1470, of pairs alone
 /// @expect lanes.mask.atomic 1470, one a pair
 /// @expect launches 9
-/// **Costs.** 8 bytes a slot, with room for twice all keys that *could* be found: 8 outputs a site
-/// here, 27 with stride 1. Rows and list take as much again. The host waits three times. Declined:
-/// mode subm, 2^31 candidates and more, windows that end beyond 2^31.
-/// **Try.** Number the outputs by their place in the list, without the sort: what do the checks say
-/// (they put outputs in order before they compare), and what a comparison of two runs?
+/// **Costs.** 8 bytes a slot, for twice all possible keys: 8 outputs a site here, 27 with stride 1.
+/// Three host synchronizations.
+/// **Try.** Number the outputs by list index, without the sort. How do two runs differ?
 #include <bit>
 
 #include "core/cuda/algorithms.hpp"
@@ -49,14 +45,15 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 constexpr std::int64_t kMaxCandidates = std::int64_t{1} << 31;
 
-using Key = unsigned long long;        ///< As atomicCAS has it.
+using Key = unsigned long long;        ///< The type of atomicCAS.
 constexpr Key kEmpty = ~Key{0};        ///< No key: those are less than 2^63.
 constexpr std::uint32_t kNoRow = ~0u;  ///< More than any row; as memset writes it.
 
-/// Mixes a key's bits, so that neighbouring sites do not queue for neighbouring slots. (The end of
+/// Mixes a key's bits, so that neighbouring sites do not collide in neighbouring slots. (The end of
 /// splitmix64; Steele, Lea and Flood, 2014.) Unsigned: signed numbers must not overflow.
 __device__ Key hash_of(Key key) {
   key = (key ^ key >> 30) * 0xbf58476d1ce4e5b9;
@@ -86,8 +83,8 @@ struct SiteSet {
   }
 };
 
-/// Inserts all given sites, and counts those that are there already: of the rows of one site, all
-/// but the smallest. Any one-dimensional grid.
+/// Inserts all given sites, and counts duplicates: of the rows of one site, all but the smallest.
+/// Any one-dimensional grid.
 __global__ void rulebook_strided_hash_set_find_duplicates(RulebookProblem book,
                                                           const std::int32_t* coords, SiteSet given,
                                                           SiteErrors* errors) {
@@ -131,7 +128,7 @@ __global__ void rulebook_strided_hash_set_number_sites(RulebookProblem book, std
   }
 }
 
-/// Stores each pair at its place of nbr [KV][M], which must be -1, and in mask [M][words], which
+/// Stores each pair at its entry of nbr [KV][M], which must be -1, and in mask [M][words], which
 /// must be 0. One thread a given row. Any one-dimensional grid.
 /// @param inverse found sites are inputs, and given ones outputs
 __global__ void rulebook_strided_hash_set_scatter_pairs(Lattice lattice, bool inverse,
@@ -163,20 +160,20 @@ Declined supports(const RulebookProblem& book) {
   return lattice_supports(book);
 }
 
-/// Slots that are enough for either set.
+/// Number of slots that suffices for either set.
 std::int64_t slot_count(const RulebookProblem& book) {
   return slots_for(std::max<std::int64_t>(book.sites, most_found(book)));
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   SiteSet set;         ///< First of the given sites, then of the found ones: never both at once.
   Key* count;          ///< Of the keys in the list.
   std::int64_t* keys;  ///< The list of found keys.
-  std::size_t bytes;   ///< Of all.
+  std::size_t bytes;   ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t slots = slot_count(book);
   Workspace work{};

@@ -1,36 +1,32 @@
 /// @file input_lists.cu
-/// @brief rulebook, new sites: lists of pairs from the inputs' side, without a table.
+/// @brief rulebook, strided: input-stationary pair lists, ordered by site, without a table.
 ///
 /// - Before: bit_grid.cu
 /// - The bits: shared/bit_ranks.cuh; the lists: shared/site_tiles.cuh, shared/pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** Ask the outputs of a sweep which inputs they have, and with stride 1 nearly nine
-/// of ten questions have no answer. An input need not ask *whether* an output is there: its tap
-/// makes it be there. A division an axis tells which taps lead somewhere, and only the output's row
-/// is looked up. A tap moves all inputs the same way: gone through in the order of their *sites*,
-/// they give lists in the order of the outputs.
+/// **The idea.** With stride 1, nearly nine of ten look-ups of an output find no input. An input
+/// needs no such test: the output at its tap exists by definition. One division per axis tells
+/// which taps lead to outputs, and only the output's row is looked up. A tap shifts all inputs
+/// equally, so lists in the order of the input *sites* are in the order of the outputs.
 ///
 ///     inputs, by site        2  3  6  7  9      kernel 3, stride 2, padding 1
 ///     tap 0, (x + 1) / 2        2     4  5      where x + 1 is even
 ///     tap 1, x / 2           1     3            where x is
 ///     tap 2, (x - 1) / 2        1     3  4      where x - 1 is: every list ascends
 ///
-/// The inputs' bits, which find repeated sites, have that order. The outputs' bits lie behind, and
-/// one pass numbers both: places of inputs, then rows of outputs. The number of pairs is known
-/// before any list: an input has the product, over the axes, of the taps that lead somewhere. So
-/// the host creates the outputs while the lists are counted by tap and tile, and summed.
+/// One pass numbers both inputs and outputs. An input has as many pairs as the product, over the
+/// axes, of its valid taps; so the host allocates the outputs while the lists are counted by tap
+/// and tile, and summed.
 ///
-/// **Expect.** On an H200 95 us for a sweep, stride 1 (sweep-k3s1-pairs): 1.09 million outputs,
-/// 3.4 million pairs, 51 MB of bits cleared and read. 54 us with stride 2 (sweep-k3s2-pairs).
+/// **Expect.** On an H200 95 us for a sweep, stride 1 (sweep-k3s1-pairs): 1.09 million outputs, 3.4
+/// million pairs, 51 MB of bits cleared and read. 54 us with stride 2 (sweep-k3s2-pairs).
 /// @expect on --shape 12,12,12 --sites 512 --mode strided --stride 2 --pad 1 --form pairs
 /// @expect lanes.nbr.store 0, there is no table
 /// @expect lanes.pairs.store 3 * 1470 = 4410, tap and two rows of 1470 pairs
 /// @expect lanes.coords.load 2 * 4 * 512 = 4096, each site once in two kernels
-/// **Costs.** A bit for each cell of both grids, 4 bytes for each word, of which few are touched.
-/// The host waits once. Declined: other forms than pairs, and as bit_grid.cu.
-/// **Try.** Most tiles of bits are empty, yet all are read. The answers of atomicOr say how many
-/// bits are new: add those to the tile's sum. What is left of count_bits?
+/// **Costs.** A bit for each cell of both grids, 4 bytes for each word. Form pairs only.
+/// **Try.** atomicOr returns which bits are new: sum those per tile. What remains of count_bits?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/host_message.hpp"
 #include "core/cuda/workspace_cutter.hpp"
@@ -58,7 +54,7 @@ constexpr int kListThreads = 256;  ///< Of rulebook_strided_input_lists_count_li
 constexpr int kSumThreads = 1024;  ///< Of rulebook_strided_input_lists_sum_and_place().
 
 /// Sets the bits of all given sites, and of all that they lead to, and adds up the pairs. A row
-/// outside, or whose bit is there already, is counted. Any one-dimensional grid.
+/// outside, or whose bit is already set, is counted. Any one-dimensional grid.
 /// @param given, found bits, all zero
 __global__ void rulebook_strided_input_lists_mark_sites(Lattice lattice, const std::int32_t* coords,
                                                         std::uint32_t* given, std::uint32_t* found,
@@ -72,8 +68,8 @@ __global__ void rulebook_strided_input_lists_mark_sites(Lattice lattice, const s
   pair_lists::add_up(pairs, &progress->pairs);
 }
 
-/// sums [tiles + 1]: the bits of all tiles before; and their number, in the host's memory. A block
-/// of kThreads, any one-dimensional grid.
+/// sums [tiles + 1]: the number of bits in all previous tiles; the total is also written to host
+/// memory. A block of kThreads, any one-dimensional grid.
 __global__ void rulebook_strided_input_lists_count_bits(std::int64_t tiles,
                                                         const std::uint32_t* bits,
                                                         std::uint32_t* sums, Progress* progress,
@@ -86,7 +82,7 @@ __global__ void rulebook_strided_input_lists_count_bits(std::int64_t tiles,
 /// Numbers the bits of both grids: first [words], and the cells by number, each in its own grid. A
 /// block of kThreads, any one-dimensional grid.
 /// @param bits [tiles]: those of the given sites' grid come first
-/// @param cells null: not asked for
+/// @param cells null: not requested
 __global__ void rulebook_strided_input_lists_number_sites(
     std::int64_t tiles, std::int64_t given_tiles, const std::uint32_t* bits,
     const std::uint32_t* sums, std::uint32_t* first, std::uint32_t* cells) {
@@ -130,7 +126,7 @@ __global__ void __launch_bounds__(kListThreads)
 }
 
 /// The first sum_blocks blocks replace the counts [KV][tiles] by the sums of those before in the
-/// list of the tap, and write totals [KV]. The others write each given row to its place: rows [N].
+/// list of the tap, and write totals [KV]. The others write each given row to its index: rows [N].
 /// Blocks of kSumThreads.
 /// @param given bits of the given sites, and their numbers
 __global__ void __launch_bounds__(kSumThreads)
@@ -148,7 +144,7 @@ __global__ void __launch_bounds__(kSumThreads)
 /// pairs [P][3]: each warp writes those of a tile and of a line of taps. Any one-dimensional grid
 /// of kListThreads.
 /// @param found bits of the found sites, and their numbers, which follow those of the given ones
-/// @param places [KV][tiles]: where they begin in the list of the tap
+/// @param places [KV][tiles]: their begins in the list of the tap
 __global__ void __launch_bounds__(kListThreads)
     rulebook_strided_input_lists_write_lists(GivenSites given, BitIndex found, bool inverse,
                                              std::int64_t tiles,
@@ -180,7 +176,7 @@ __global__ void __launch_bounds__(kListThreads)
         count = pair_lists::stage(
             found_rows[i] >= 0,
             inverse ? InOut{found_rows[i], rows[i]} : InOut{rows[i], found_rows[i]}, staged, count);
-      __syncwarp();  // all pairs are there before other lanes write them
+      __syncwarp();  // all pairs are stored before other lanes write them out
       std::int32_t* const own = pairs + (list + place) * kPairColumns;
       pair_lists::visit_words(staged, count, [&](int word, int column, const InOut& pair) {
         own[word] = column == 0 ? k : column == 1 ? pair.in : pair.out;
@@ -195,20 +191,21 @@ __global__ void __launch_bounds__(kListThreads)
 struct Workspace {
   Progress* progress;
   std::uint32_t* given;      ///< A bit for each cell of the given sites' grid, in whole tiles.
-  std::uint32_t* found;      ///< The same for the found sites, right behind.
+  std::uint32_t* found;      ///< The same for the found sites, directly after.
   std::uint32_t* sums;       ///< By numbered tile.
   std::uint32_t* first;      ///< By word of numbered tiles.
   std::uint32_t* cells;      ///< By number; null under `inverse`.
-  std::int32_t* rows;        ///< By place; null under `inverse`.
+  std::int32_t* rows;        ///< By index; null under `inverse`.
   std::int32_t* counts;      ///< By tap and tile of given sites.
-  std::int32_t* totals;      ///< By tap.
+  std::int32_t* totals;      ///< Indexed by tap.
   std::int64_t given_tiles;  ///< Numbered tiles of the given sites' bits.
   std::int64_t tiles;        ///< Numbered tiles of both.
-  std::size_t zeroed_bytes;  ///< Of the first places, which must be zero before the first launch.
-  std::size_t bytes;         ///< Of all.
+  std::size_t zeroed_bytes;  ///< Leading bytes of the workspace that must be zero before the first
+                             ///< launch.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const bool inverse = book.mode == SparseMode::inverse;
   const std::int64_t given_tiles = bit_ranks::tiles_for(key_count(book, book.shape));
@@ -256,7 +253,7 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
   const LaunchConfig of_tiles{blocks_for(work.tiles, 1, kMaxBlocks), kThreads};
   const LaunchConfig of_lists{blocks_for(tasks, kListThreads / 32, kMaxBlocks), kListThreads};
   const unsigned sum_blocks = blocks_for(book.KV, 1, kMaxBlocks);
-  // No given site has a place to be written to under `inverse`.
+  // Under `inverse` given sites have no index.
   const unsigned row_blocks = inverse ? 0 : blocks_for(book.sites, kSumThreads, kMaxBlocks);
   HostMessage<Count> message;
 
@@ -275,7 +272,8 @@ void run(const RulebookProblem& book, const RulebookArrays& arrays, const Contex
          work.totals, work.rows);
 
   const Count count =
-      message.received();  // the kernels behind rulebook_strided_input_lists_count_bits() run on
+      message.received();  // the kernels after rulebook_strided_input_lists_count_bits() are still
+                           // running
   if (count.unusable > 0) report_site_errors(book, coords);
   // The counted bits are those of the given sites, too: one for each row, as none repeats.
   const std::int64_t M = inverse ? book.sites : count.found - book.sites;

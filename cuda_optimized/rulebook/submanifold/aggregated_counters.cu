@@ -1,33 +1,30 @@
 /// @file aggregated_counters.cu
-/// @brief rulebook, submanifold: a block counts its hits itself, and asks for all places at once.
+/// @brief rulebook, submanifold: aggregated atomics; one atomic addition per block and tap.
 ///
 /// - Before: symmetric.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** A tap has one counter, and thousands of threads that each add 1 to it: they queue
-/// at one address. But only the sum matters to the counter. So the 256 threads of a block, which
-/// all look up the same tap, first rank their hits among themselves, in the warp's ballot and in
-/// shared memory, and then one of them adds the sum.
+/// **The idea.** A tap has one counter, and thousands of threads add 1 to it: the atomics serialize
+/// at one address. The 256 threads of a block, which all look up the same tap, therefore first
+/// compute the ranks of their hits, by the warps' ballots and in shared memory. Then one thread
+/// adds the total.
 ///
 ///     block     warp 0    warp 1    warp 2    ...    hits   2  0  3
-///     lanes     .x..x.    ......    xx..x.           ranks  0  2  2    (the sums of those before)
+///     lanes     .x..x.    ......    xx..x.           ranks  0  2  2    (prefix sums)
 ///                                                    atomicAdd(&counts[k], 5) = 40
-///     places    40 41               42 43 44
+///     indices   40 41               42 43 44
 ///
-/// One addition serves 256 sites, wherever they hit and however often.
-///
-/// **Expect.** The additions of symmetric.cu, one a pair before the centre, become at most one a
-/// tap and 256 sites: in a LiDAR sweep of 125,562 sites (sweep-subm3-pairs) 6,383 instead of
-/// 0.33 million. Two more barriers a tap and 256 sites. The hits of a block are also stored side by
-/// side now.
+/// **Expect.** The additions of symmetric.cu, one for each pair before the centre, become at most
+/// one per tap and 256 sites: in a LiDAR sweep of 125,562 sites (sweep-subm3-pairs) 6,383 instead
+/// of 0.33 million. There are two more barriers per tap and 256 sites.
 /// @expect lanes.workspace.atomic 512 + 13 * 2 = 538, one a site, one for a tap and 256 sites
 /// @expect lanes.coords.load 4 * (14 + 13 + 3) * 512 = 61440, as before
 /// @expect lanes.pairs.store 3 * 3838 = 11514, as before
 /// **Costs.** As symmetric.cu: 4 bytes a cell, lists with room for all. Within a block the order is
-/// that of the sites, but blocks come in any order: not deterministic. Declined: other forms than
-/// pairs, other modes than subm, grids of 2^30 cells (4 GB) and more.
-/// **Try.** Let each warp add for itself (no barrier, eight times the additions). Which is faster
-/// where four look-ups of five find nothing?
+/// that of the sites, but the order of blocks varies: not deterministic. Not supported: other forms
+/// than pairs, other modes than subm, grids of 2^30 cells (4 GB) and more.
+/// **Try.** Let each warp add its own total (no barrier, eight times the additions). Which is
+/// faster where four of five look-ups find no site?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -40,9 +37,10 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;                 ///< Also the sites of a tile. A multiple of 32.
-constexpr int kWarps = kThreads / 32;         ///< Of a block.
-constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr int kWarps = kThreads / 32;         ///< Per block.
+constexpr unsigned kWholeWarp = 0xffffffff;   ///< Mask of all lanes.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
@@ -58,8 +56,8 @@ __device__ Item item_of(const RulebookProblem& book, std::int64_t i) {
   return {static_cast<int>(i / book.sites), static_cast<std::int32_t>(i % book.sites)};
 }
 
-/// Empties each cell that a tap up to the centre leads to.
-/// coords [N][1 + ndim], grid [cells]. Any one-dimensional grid.
+/// Clears each cell that a tap up to the centre leads to. coords [N][1 + ndim], grid [cells]. Any
+/// one-dimensional grid.
 __global__ void rulebook_submanifold_aggregated_counters_clear_cells(RulebookProblem book,
                                                                      const std::int32_t* coords,
                                                                      std::int32_t* grid) {
@@ -120,13 +118,15 @@ __global__ void rulebook_submanifold_aggregated_counters_find_pairs(
     }
     int rank = __popc(hits & ((1u << lane) - 1));
     for (int before = 0; before < warp; ++before) rank += warp_hits[before];
-    __syncthreads();  // the place is there; and all have added up before the next tile's counts
+    __syncthreads();  // the index is stored, and all threads have added up before the next tile's
+                      // the previous kernel has stored the counts
     if (out_row != kEmpty) {
       const std::int64_t place = std::int64_t{k} * book.sites + block_place + rank;
       ins[place] = static_cast<std::int32_t>(row);
       outs[place] = out_row;
     }
-    // The next tile's place is written behind its first barrier, which all reach after this read.
+    // The next tile's index is written after its first barrier, which all threads reach after this
+    // read.
   }
 }
 
@@ -153,7 +153,7 @@ __global__ void rulebook_submanifold_aggregated_counters_pack_pairs(RulebookProb
       write_pair(pairs, offsets[half] + place, half, place, place);
     } else if (place < offsets[k + 1] - offsets[k]) {  // beyond, the list is empty
       write_pair(pairs, offsets[k] + place, k, ins[i], outs[i]);
-      // As many pairs stand behind the mirrored tap as before this one.
+      // The number of pairs after the mirrored tap equals that before this one.
       write_pair(pairs, P - offsets[k + 1] + place, book.KV - 1 - k, outs[i], ins[i]);
     }
   }
@@ -166,15 +166,15 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   std::int32_t* grid;        ///< The row of each cell.
   std::int32_t* counts;      ///< By tap before the centre.
   std::int32_t *ins, *outs;  ///< Lists of the same taps.
-  std::size_t bytes;         ///< Of all.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t items = std::int64_t{half_of(book)} * book.sites;
   Workspace work{};

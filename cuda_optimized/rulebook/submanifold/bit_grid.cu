@@ -1,38 +1,33 @@
 /// @file bit_grid.cu
-/// @brief rulebook, submanifold: one bit a cell, and a site's row is the number of bits before.
+/// @brief rulebook, submanifold: bitmap of cells; a row is the prefix count of its bit (its rank).
 ///
 /// - Before: occupancy_bits.cu
 /// - After: paged_bricks.cu, cooperative_launch.cu
 /// - The look-ups: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** A grid of bits needs no dense grid of rows beside it. Which site a cell is can be
-/// counted: the bits set before it, in the order of cells, are the sites before it. That number is
-/// its *rank*, and in an input sorted by site it is the row itself.
+/// **The idea.** A bitmap makes the dense grid of rows unnecessary. The number of set bits before a
+/// cell, in cell order, is its *rank*. In an input sorted by site, the rank is the row itself.
 ///
 ///     cells   . # # . . # . .   . . # # # . . #   . . . . # . . #     eight a block, here
 ///     ranks   0                 3                 7                   sites before each block
 ///     rank of the cell marked           ^         3 + 2 bits in the block before it = 5
 ///
-/// To count from the grid's beginning would take too long, so the sites before each block of 256
-/// cells are stored: an eighth more memory. Eight words are one sector of 32 bytes, the least that
-/// is loaded anyway. There is no hash and no sort: the places of the bits sort the sites.
+/// The number of sites before each block of 256 cells is stored: an eighth more memory. Eight words
+/// are one sector of 32 bytes. There is no hash and no sort. The kernel that sets the bits compares
+/// each row with its predecessor; for an unsorted input, a list maps ranks to rows, one more load a
+/// pair. A bit that was already set is a duplicate.
 ///
-/// The kernel that sets the bits compares each row with the one before. If the input is not sorted,
-/// a list leads from ranks to rows: one more load a pair. A bit that was set before is a duplicate.
 /// **Expect.** In a LiDAR sweep (sweep-subm3-table), 80 x 1600 x 1600 cells, 25.6 MB are cleared
-/// and then read twice to count, all in the L2 cache, whatever the number of sites: 5 + 2 x 7 us on
-/// an H200. The look-ups read words side by side, where a hash scatters them. With the launches
-/// 45 us for 125,562 sites, and 110 us for 913,903 (large-subm3-table).
+/// and then read twice to count, from L2: 5 + 2 x 7 us on an H200. With the launches 45 us for
+/// 125,562 sites, and 110 us for 913,903 (large-subm3-table).
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 6
 /// @expect footprint.workspace 4 * (2048 + 256 + 512) + 24 = 11288, words, ranks, rows
 /// @expect lanes.coords.load 2 * 512 - 1 + 2 * 512 + 3 * 512 = 3583, with the list of rows
 /// @expect lanes.nbr.store 27 * 512 = 13824
-/// **Costs.** Memory and time by the volume: 4.5 bytes for 32 cells. A sum over all blocks, with
-/// temporary memory. Declined: other modes than subm, more than 2^26 runs of 32 cells.
-/// **Try.** Count the sites before each block of 1024 cells: a thirty-second more memory. What does
-/// it cost a look-up, and in which scenes does that show?
+/// **Costs.** 4.5 bytes for 32 cells. Up to 2^26 runs of 32 cells.
+/// **Try.** Use blocks of 1024 cells. What does it cost a look-up?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/workspace_cutter.hpp"
@@ -49,7 +44,8 @@ using runs::State;
 
 constexpr int kThreads = 384;
 constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
-constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;     ///< Upper bound of the grid; threads stride over
+                                                 ///< more work.
 constexpr int kBlockWords = 8;                   ///< Of a block of cells: one sector of memory.
 constexpr int kCountThreads = 256;               ///< Of a thread block that counts; a power of 2.
 constexpr int kTileWords = kCountThreads * kBlockWords;  ///< A block of cells for each of them.
@@ -124,7 +120,7 @@ __device__ Counted count_in_block(std::int32_t own, std::int32_t (&sums)[2][kCou
     const std::int32_t more = thread >= distance ? sums[from][thread - distance] : 0;
     sums[1 - from][thread] = sums[from][thread] + more;
     from = 1 - from;
-    __syncthreads();  // a round's sums are there before the next one reads them
+    __syncthreads();  // the sums of a step are stored before the next one reads them
   }
   return {sums[from][thread] - own, sums[from][kCountThreads - 1]};
 }
@@ -145,7 +141,7 @@ __global__ void __launch_bounds__(kCountThreads)
       for (const int of_warp : sums) all += of_warp;
       counts[tile] = all;
     }
-    __syncthreads();  // they are added up before the next tile's counts overwrite these
+    __syncthreads();  // all counts are added up before the next tile's counts overwrite these
   }
 }
 
@@ -171,7 +167,7 @@ __global__ void rulebook_submanifold_bit_grid_list_rows(runs::Problem grid,
   if (state->unsorted == 0) return;
   runs::visit_sites<kCube>(grid, coords, [&](std::int64_t row, const runs::Site& site) {
     if (!site.inside) return;
-    // Of several rows of one site any may win here: the result is not used.
+    // Duplicate sites race here: the result is then not used.
     bits.rows[bits.rank_at(bits.settle(site.run, bits.ask(site.run)), site.bit)] =
         static_cast<std::int32_t>(row);
   });
@@ -200,11 +196,11 @@ __global__ void __launch_bounds__(kThreads)
       if (row < sites)
         mask_bits[plane][row_of_tile] = runs::look_up_plane(
             grid, runs::cell_of<true>(grid, coords, row), bits, sorted, plane, row, nbr);
-      __syncthreads();  // the bits of all planes are there before one thread a row joins them
+      __syncthreads();  // the bits of all planes are stored before one thread per row joins them
       if (plane == 0 && row < sites)
         mask[row] = static_cast<std::int32_t>(
             mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] | mask_bits[2][row_of_tile]);
-      __syncthreads();  // they are joined before the next tile's bits overwrite them
+      __syncthreads();  // the bits are joined before those of the next tile overwrite them
     }
   } else {
     for (std::int64_t row = thread_of_grid(); row < grid.sites; row += threads_of_grid())
@@ -219,7 +215,7 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// Where everything stands in the workspace.
+/// Layout of the workspace.
 struct Workspace {
   BitGrid bits;
   State* state;
@@ -227,10 +223,10 @@ struct Workspace {
   std::int32_t* counts;      ///< [tiles]: the sites of each
   std::int64_t* first;       ///< [tiles + 1]: the sites before each
   std::int64_t tiles;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -1,37 +1,32 @@
 /// @file brick_lists.cu
-/// @brief rulebook, submanifold: mirrored lists; half of the taps are looked up, in bricks.
+/// @brief rulebook, submanifold: mirrored pair lists; half of the taps are looked up, in bricks.
 ///
 /// - Before: count_scan_fill.cu
 /// - The index: shared/bricks.cuh; the lists: shared/pair_lists.cuh
 /// - The same maths: cpu_reference/rulebook/sorted_search.cpp
 ///
-/// **The idea.** If one site meets another at a tap, the other meets the one at the opposite tap.
-/// So one list of pairs serves two taps: with input and output exchanged it holds the pairs of the
-/// opposite tap. If the sites are sorted, both lists are in *canonical* order, by output:
+/// **The idea.** If a site has a neighbour at a tap, it is itself the neighbour's neighbour at the
+/// opposite tap. One list of pairs serves both taps: with input and output exchanged it has the
+/// pairs of the opposite tap. If the sites are sorted, both lists are in *canonical* order, by
+/// output:
 ///
 ///     tap 12, by output    (5, 0) (0, 2) (3, 7)        input, output
 ///     tap 14, its mirror   (0, 5) (2, 0) (7, 3)        the same pairs, by input
 ///
-/// So the sites are not sorted. For the taps up to the centre, rows are looked up in the bricks of
-/// paged_bricks.cu, which need no order, and each pair that is found is written to both lists.
-/// The boards' bits say how many pairs there are. So the host, which has to ask for their memory,
-/// is told before any row is fetched:
+/// For the taps up to the centre, rows are looked up in the bricks of paged_bricks.cu, and each
+/// pair is written to both lists. The boards' bits give the number of pairs to the host early:
 ///
-///     clear, copy | enter | look bits up, count; fetch rows    then sum    then write
-///     the host                                  asks for memory, launches
+///     clear, copy | insert | look bits up, count; load rows    then sum    then write
+///     the host                                  allocates, launches
 ///
-/// **Expect.** On an H200 a sweep takes 28 us in a scanner's order (scanned-subm3-pairs) and
-/// sorted; in no order (shuffled-subm3-pairs) 34 us. In any order half of the taps are looked up.
-/// The first kernel has two barriers, and there is hardly a wait for the host.
+/// **Expect.** On an H200 a sweep takes 28 us in scanner order (scanned-subm3-pairs) and sorted; in
+/// random order (shuffled-subm3-pairs) 34 us. The first kernel has two barriers.
 /// @expect on --shape 12,12,12 --sites 512 --form pairs
 /// @expect launches 3
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.pairs.store 3 * 3838 = 11514, of 3838 pairs
-/// **Costs.** As paged_bricks.cu, and 4 bytes for each tap up to the centre of a row. Behind it,
-/// the pairs of unsorted rows are in the order of their inputs: the same in each run, as no list
-/// depends on who took a page.
-/// **Try.** Fetch no rows in the first kernel, but look them up again when they are written. Why is
-/// that hardly faster, and slower in no order?
+/// **Costs.** As paged_bricks.cu, and 4 bytes per row and tap up to the centre.
+/// **Try.** Load the rows when they are written, not in the first kernel. When is it slower?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -58,24 +53,24 @@ constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: wa
 constexpr int kRowsEach = 8;                  ///< Of a lane: their loads are in flight together.
 constexpr int kTileRows = 32 * kRowsEach;     ///< Of a warp that writes, of 8 that count.
 
-/// What the host reads in the middle of the run.
+/// What the host reads during the run.
 struct Count {
   unsigned long long pairs;  ///< Of all taps.
   std::int32_t bad;          ///< Rows outside of the grid, or repeated.
 };
 
-/// What the blocks share with one another.
+/// State shared by the blocks.
 struct State {
   Count count;             ///< By the blocks that have counted.
   std::uint32_t finished;  ///< How many those are.
 };
 
-/// Taps up to the centre: all that is looked up of 27. Those behind it are mirrors.
+/// Taps up to the centre: only these of 27 are looked up. Those after the centre are mirrored.
 template <bool kCube>
 using TapsToCentre = std::conditional_t<kCube, bricks::CubeOfTaps<14>, bricks::AnyTaps>;
 
-/// The work: tiles of rows, and for each the taps up to the centre, in groups. The taps behind it
-/// are mirrors.
+/// The work: tiles of rows, and for each the taps up to the centre, in groups. The taps after it
+/// are mirrored.
 struct Tasks {
   int taps;            ///< That are looked up.
   unsigned groups;     ///< Of as many taps as are looked up together.
@@ -87,13 +82,13 @@ struct Tasks {
         groups(static_cast<unsigned>(
             ceil_div(taps, cube ? TapsToCentre<true>::kTaps : TapsToCentre<false>::kTaps))),
         tiles(ceil_div<std::int64_t>(book.sites, kTileRows)) {}
-  /// Each for kTileRows threads. Fewer than 2^31, or `inputs` would fit nowhere.
+  /// Each for kTileRows threads. Fewer than 2^31, limited by the memory of `inputs`.
   HOST_DEVICE std::int64_t count() const { return tiles * groups; }
   /// Whether the list of a tap is the opposite tap's, too.
   HOST_DEVICE bool is_mirrored(int k) const { return k < taps - 1; }
 };
 
-/// Empties the index, copies coords [N][1 + ndim], enters all sites, looks the taps up and counts.
+/// Clears the index, copies coords [N][1 + ndim], enters all sites, looks the taps up and counts.
 /// inputs [taps][N]: where a tap leads each row, or -1. counts [taps][tiles]: how many of a tile
 /// are not -1. A cooperative, one-dimensional grid of kCountThreads, of no more blocks than there
 /// is work for.
@@ -117,7 +112,7 @@ __global__ void __launch_bounds__(kCountThreads, kCube ? 2 : 1)
     state->count = {};
     state->finished = 0;
   }
-  all_blocks.sync();  // the index is empty before sites enter
+  all_blocks.sync();  // the index is empty before any site is inserted
 
   std::int32_t page =
       bricks::enter<kCube>(grid, coords, index, thread, threads, cell, &state->count.bad);
@@ -127,7 +122,7 @@ __global__ void __launch_bounds__(kCountThreads, kCube ? 2 : 1)
   const int of_tile = static_cast<int>(threadIdx.x) % kTileRows;
   const auto count = static_cast<unsigned>(tasks.count());
   const unsigned groups = kCube ? 1 : tasks.groups;
-  const int last = kCube ? Taps::kTaps : tasks.taps;  // one more than the last tap
+  const int last = kCube ? Taps::kTaps : tasks.taps;  // one past the last tap
   auto held = static_cast<std::int32_t>(thread);      // the row that `cell` and `page` are of
   unsigned long long pairs = 0;
   for (unsigned begin = blockIdx.x * kTiles; begin < count;) {
@@ -147,7 +142,7 @@ __global__ void __launch_bounds__(kCountThreads, kCube ? 2 : 1)
       const int hits = __popc(__ballot_sync(runs::kWholeWarp, hit));
       if (of_tile % 32 == i) hits_of_warp[of_block][of_tile / 32][i] = hits;
     }
-    __syncthreads();  // all warps have counted before one of the tile's adds up
+    __syncthreads();  // all warps have counted before one warp adds up
     if (const int k = first + of_tile; k < end && tile < tasks.tiles) {
       int hits = 0;
 #pragma unroll
@@ -156,7 +151,7 @@ __global__ void __launch_bounds__(kCountThreads, kCube ? 2 : 1)
       pairs += static_cast<unsigned>(tasks.is_mirrored(k) ? 2 * hits : hits);
     }
     begin += gridDim.x * kTiles;
-    // The host needs the number alone: it gets it while the rows are fetched.
+    // The host needs the number only, and receives it while the rows are loaded.
     if (begin >= count && pair_lists::adds_up_last(pairs, &state->count.pairs, &state->finished))
       letter->send({__ldcg(&state->count.pairs), __ldcg(&state->count.bad)});
 
@@ -167,23 +162,23 @@ __global__ void __launch_bounds__(kCountThreads, kCube ? 2 : 1)
       if (first + i < end && row < grid.sites)
         inputs[std::int64_t{first + i} * grid.sites + row] = rows[i];
     }
-    __syncthreads();  // they are added up before the next task's counts overwrite them
+    __syncthreads();  // all counts are added up before the next task's counts overwrite them
   }
 }
 
-/// row_exclusive_sums() for the taps that were looked up: counts [taps][tiles] become the places of
+/// row_exclusive_sums() for the taps that were looked up: counts [taps][tiles] become the begins of
 /// each tile in the list of the tap, and totals [taps]. Any one-dimensional grid of kSumThreads.
 __global__ void __launch_bounds__(kSumThreads)
     rulebook_submanifold_brick_lists_sum_counts(int taps, std::int64_t tiles, std::int32_t* counts,
                                                 std::int32_t* totals) {
-  wait_for_kernel_before();  // counts
+  wait_for_kernel_before();  // the previous kernel has stored the counts
   row_exclusive_sums<kSumThreads>(taps, tiles, gridDim.x, counts, totals);
 }
 
 /// pairs [P][3]: each warp writes those of a tap and a tile, and their mirrors. Any one-dimensional
 /// grid of kWriteThreads.
 /// @param inputs of rulebook_submanifold_brick_lists_index_and_count()
-/// @param places [taps][tiles]: where they begin in the list of the tap
+/// @param places [taps][tiles]: their begins in the list of the tap
 __global__ void __launch_bounds__(kWriteThreads)
     rulebook_submanifold_brick_lists_write_lists(Tasks tasks, int KV, int N, std::int64_t P,
                                                  const std::int32_t* __restrict__ inputs,
@@ -195,9 +190,9 @@ __global__ void __launch_bounds__(kWriteThreads)
   const unsigned lane = threadIdx.x % 32;
   const std::int64_t thread = thread_of_grid<kWriteThreads>();
   const std::int64_t threads = threads_of_grid<kWriteThreads>();
-  wait_for_kernel_before();  // inputs, places and totals
+  wait_for_kernel_before();  // the previous kernel has stored inputs, places and totals
   for (std::int64_t task = thread / 32; task < tasks.tiles * tasks.taps; task += threads / 32) {
-    // Fewer than 2^31, as `inputs` has 256 numbers for each: divided in 32 bits.
+    // Fewer than 2^31, as `inputs` has 256 elements for each: 32-bit division suffices.
     const int k =
         static_cast<int>(static_cast<unsigned>(task) / static_cast<unsigned>(tasks.tiles));
     const auto tile = static_cast<unsigned>(task - k * tasks.tiles);
@@ -214,7 +209,7 @@ __global__ void __launch_bounds__(kWriteThreads)
     for (int i = 0; i < kRowsEach; ++i)
       count = pair_lists::stage(in[i] >= 0, {in[i], static_cast<std::int32_t>(row + 32 * i)},
                                 staged, count);
-    __syncwarp();  // all pairs are there before other lanes write them
+    __syncwarp();  // all pairs are stored before other lanes write them out
     std::int32_t* const own = pairs + (list + place) * kPairColumns;
     // The opposite list ends where those of the taps before this one, mirrored, begin.
     std::int32_t* const mirrored = pairs + (P - (list + total) + place) * kPairColumns;
@@ -229,17 +224,17 @@ Declined supports(const RulebookProblem& book) {
   return bricks::declined(book);
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   State* state;          ///< Of the first kernel.
   bricks::Index index;   ///< Of all sites.
-  std::int32_t* inputs;  ///< What was looked up, by tap and row.
+  std::int32_t* inputs;  ///< Results of the look-ups, by tap and row.
   std::int32_t* counts;  ///< By tap and tile.
-  std::int32_t* totals;  ///< By tap.
-  std::size_t bytes;     ///< Of all.
+  std::int32_t* totals;  ///< Indexed by tap.
+  std::size_t bytes;     ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -1,22 +1,21 @@
 /// @file cooperative_launch.cu
-/// @brief rulebook, submanifold: clear, insert and look up in one cooperative launch.
+/// @brief rulebook, submanifold: cooperative launch; clear, insert and look up in one kernel.
 ///
 /// - Before: bit_grid.cu
 /// - The two indices: shared/run_index.cuh; the look-ups: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** An index must be empty before the first site is inserted, and complete before the
-/// first look-up. The end of a kernel guarantees that, but each launch costs host time and a gap on
-/// the device. A *cooperative* launch keeps all blocks of its grid resident, so that they can wait
-/// for one another inside of the kernel:
+/// **The idea.** An index must be empty before the first insertion, and complete before the first
+/// look-up. The end of a kernel guarantees that, but each launch costs host time and a gap on the
+/// device. A *cooperative* launch keeps all blocks of its grid resident, so a kernel can contain
+/// grid-wide barriers:
 ///
 ///     clear, copy, compare   |   insert the sites   |   look up, write nbr and mask
 ///       all blocks         sync     all blocks     sync     all blocks
 ///
-/// The first barrier also tells whether the input is sorted. If it is, and the grid is small
+/// The first barrier also makes known whether the input is sorted. If it is, and the grid is small
 /// enough, each run of 32 cells has a word and a first row at its own index, and a row is counted
-/// from bits. Otherwise a hash table holds the words of those runs that have sites: 64 bits with
-/// the number of the run and its word, and behind each entry the rows of its cells.
+/// from bits. Otherwise a hash table holds the runs that have sites.
 ///
 /// **Expect.** 17 us on an H200 for sweep-subm3-table, 3 us of them for two barriers, and 65 us for
 /// large-subm3-table. All sizes are known in advance and bad rows are only counted until finish(),
@@ -25,10 +24,9 @@
 /// @expect launches 1, with all three steps
 /// @expect lanes.nbr.store 27 * 512 = 13824
 /// @expect lanes.mask.store 512
-/// **Costs.** A barrier waits for the slowest block, and the device must be free before a
-/// cooperative grid starts. Not supported: other modes than subm, more than 2^32 runs.
-/// **Try.** Launch one block more than fits. What reports it, and when? Then use an ordinary
-/// launch.
+/// **Costs.** A barrier waits for the slowest block, and a cooperative grid starts only when all of
+/// its blocks fit. Not supported: other modes than subm, more than 2^32 runs.
+/// **Try.** Launch one block more than fits. Which error is reported, and when?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -48,10 +46,10 @@ constexpr int kThreads = 768;
 constexpr int kRows = kThreads / runs::kPlanes;  ///< Of a tile: three threads each.
 constexpr int kMaxBlocks = 4096;                 ///< More than are resident at once on any device.
 
-/// What the blocks share with one another and the host.
+/// State shared by the blocks and the host.
 struct State {
   std::int32_t bad;                   ///< Rows outside of the grid, and rows that repeat a site.
-  std::int32_t unsorted[kMaxBlocks];  ///< By block: not 0 where it met a row out of order.
+  std::int32_t unsorted[kMaxBlocks];  ///< By block: nonzero if it has found a row out of order.
 };
 
 /// A word of the host's memory that kernels can write to: not 0 once any run of the process has met
@@ -66,7 +64,7 @@ std::int32_t* ever_bad() {
   return word;
 }
 
-/// Empties the index, copies coords [N][1 + ndim] and looks at their order.
+/// Clears the index, copies coords [N][1 + ndim] and looks at their order.
 template <bool kCube>
 __device__ void begin(const runs::Problem& grid, const std::int32_t* coords,
                       const runs::Table& table, const runs::RunGrid& run_grid, std::int64_t groups,
@@ -81,7 +79,7 @@ __device__ void begin(const runs::Problem& grid, const std::int32_t* coords,
   if (thread == 0) state->bad = 0;
 }
 
-/// Enters all sites. @param dense they are sorted, and the run grid takes them
+/// Inserts all sites. @param dense they are sorted, and the run grid takes them
 template <bool kCube>
 __device__ void enter_sites(const runs::Problem& grid, const std::int32_t* coords,
                             const runs::Table& table, const runs::RunGrid& run_grid, bool sorted,
@@ -119,11 +117,11 @@ __device__ void find_neighbours(const runs::Problem& grid, const std::int32_t* c
       if (row < sites)
         mask_bits[plane][row_of_tile] = runs::look_up_plane(
             grid, runs::cell_of<true>(grid, coords, row), index, sorted, plane, row, nbr);
-      __syncthreads();  // the bits of all planes are there before one thread a row joins them
+      __syncthreads();  // the bits of all planes are stored before one thread per row joins them
       if (plane == 0 && row < sites)
         mask[row] = static_cast<std::int32_t>(
             mask_bits[0][row_of_tile] | mask_bits[1][row_of_tile] | mask_bits[2][row_of_tile]);
-      __syncthreads();  // they are joined before the next tile's bits overwrite them
+      __syncthreads();  // the bits are joined before those of the next tile overwrite them
     }
   } else {
     for (std::int64_t row = thread; row < grid.sites; row += threads)
@@ -146,7 +144,7 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t threads = threads_of_grid<kThreads>();
 
   begin<kCube>(grid, coords, table, run_grid, groups, state, out_coords);
-  all_blocks.sync();  // the index is empty and the flags are set before sites enter
+  all_blocks.sync();  // the index is empty and the flags are set before any site is inserted
 
   int any = 0;
   for (unsigned block = threadIdx.x; block < gridDim.x; block += kThreads)
@@ -155,7 +153,7 @@ __global__ void __launch_bounds__(kThreads)
   const bool dense = sorted && groups > 0;
   if (!dense && groups > 0) {  // the same for all blocks
     runs::clear(table, thread, threads);
-    all_blocks.sync();  // the table is empty before sites enter
+    all_blocks.sync();  // the table is empty before any site is inserted
   }
   enter_sites<kCube>(grid, coords, table, run_grid, sorted, dense, state);
   all_blocks.sync();  // all sites are in the table before any is looked up
@@ -170,15 +168,15 @@ __global__ void __launch_bounds__(kThreads)
 
 Declined supports(const RulebookProblem& book) { return runs::declined(book); }
 
-/// Where everything stands in the workspace.
+/// Layout of the workspace.
 struct Workspace {
   State* state;
   runs::Table table;
   runs::RunGrid run_grid;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -46,11 +46,12 @@ namespace {
 using pair_lists::InOut;
 
 constexpr int kThreads = 256;                 ///< Also the rows of a tile. A multiple of 32.
-constexpr int kWarps = kThreads / 32;         ///< Of a block.
+constexpr int kWarps = kThreads / 32;         ///< Per block.
 constexpr int kMaxChunks = 640;               ///< Parts of the rows: what an H200 works on at once.
 constexpr int kTapsAtOnce = 32;               ///< Their rows of a tile fill 32 KB of shared memory.
-constexpr unsigned kWholeWarp = 0xffffffff;   ///< All lanes take part.
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr unsigned kWholeWarp = 0xffffffff;   ///< Mask of all lanes.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 
 /// The rows, divided among blocks.
 struct Chunks {
@@ -59,7 +60,7 @@ struct Chunks {
   std::int64_t rows;  ///< of a chunk
 };
 
-/// Empties the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
+/// Clears the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
 /// no order. Any one-dimensional grid.
 __global__ void rulebook_submanifold_count_scan_fill_prepare(RulebookProblem book,
                                                              const std::int32_t* coords,
@@ -73,7 +74,7 @@ __global__ void rulebook_submanifold_count_scan_fill_prepare(RulebookProblem boo
   for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
-/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+/// Inserts all sites; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_count_scan_fill_insert_sites(RulebookProblem book,
                                                                   const std::int32_t* coords,
@@ -93,9 +94,9 @@ __global__ void rulebook_submanifold_count_scan_fill_insert_sites(RulebookProble
   }
 }
 
-/// Looks everything up, once. found [KV][N]: the pairs of tap k in a chunk stand from [k][the first
-/// row of the chunk] on, by their outputs; counts [KV][chunks]: how many. Any one-dimensional grid
-/// of kThreads.
+/// Looks up all taps of all rows. found [KV][N]: the pairs of tap k in a chunk begin at [k][first
+/// row of the chunk], in order of their outputs; counts [KV][chunks]: how many. Any one-dimensional
+/// grid of kThreads.
 template <int kAxes>
 __global__ void rulebook_submanifold_count_scan_fill_find_pairs(RulebookProblem book, Chunks chunks,
                                                                 const std::int32_t* coords,
@@ -132,7 +133,7 @@ __global__ void rulebook_submanifold_count_scan_fill_find_pairs(RulebookProblem 
         } else {
           for (int k = first; k < last; ++k) in_rows[(k - first) * kThreads + thread] = -1;
         }
-        __syncthreads();  // all taps of the tile are there before a warp reads those of all rows
+        __syncthreads();  // all taps of the tile are stored before a warp reads those of all rows
         for (int j = 0; j < kTapsAtOnce / kWarps; ++j) {
           const int k = first + warp + j * kWarps;
           if (k >= last) break;
@@ -180,8 +181,8 @@ __global__ void rulebook_submanifold_count_scan_fill_sum_counts(int KV, int chun
   }
 }
 
-/// pairs [P][3]: each warp moves up to kThreads pairs of a tap and chunk to their place. offsets
-/// [KV][chunks]: where they begin among the tap's. Any grid of kThreads, taps along y.
+/// pairs [P][3]: each warp moves up to kThreads pairs of a tap and chunk to their final index.
+/// offsets [KV][chunks]: where they begin among the tap's. Any grid of kThreads, taps along y.
 __global__ void rulebook_submanifold_count_scan_fill_fill_pairs(RulebookProblem book, Chunks chunks,
                                                                 const InOut* found,
                                                                 const std::int32_t* offsets,
@@ -211,17 +212,17 @@ Declined supports(const RulebookProblem& book) {
 
 constexpr std::int64_t kErrorNumbers = sizeof(SiteErrors) / sizeof(std::int32_t);
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   SiteHash hash;
   SiteFilter filter;
   InOut* found;           ///< [KV][N]
-  std::int32_t* numbers;  ///< The errors, and behind them the totals [KV]: one copy brings both.
+  std::int32_t* numbers;  ///< The errors, followed by the totals [KV]: one copy for both.
   std::int32_t* counts;   ///< [KV][chunks]
-  std::size_t bytes;      ///< Of all.
+  std::size_t bytes;      ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t tiles = ceil_div<std::int64_t>(book.sites, kThreads);
   Workspace work{};

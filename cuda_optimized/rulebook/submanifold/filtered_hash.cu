@@ -1,34 +1,32 @@
 /// @file filtered_hash.cu
-/// @brief rulebook, submanifold: a bitmap filters the look-ups of the hash table.
+/// @brief rulebook, submanifold: Bloom filter; a bitmap filters the look-ups of the hash table.
 ///
 /// - Before: hash_table.cu
 /// - After: count_scan_fill.cu
 /// - The table and the filter: shared/site_hash.cuh; the taps: shared/site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Four of five taps of a site in a sweep find nothing. For those neither the key nor
-/// the row is needed; one bit is enough. 32 cells along the last axis, a *line*, share a word of a
-/// small table, and the hash of the line's number is the index of its word.
+/// **The idea.** Four of five taps of a site in a sweep find no site, and one bit can tell that. 32
+/// cells along the last axis, a *line*, share a word of a small table, and the hash of the line's
+/// number is the index of its word.
 ///
 ///     cells along x    | . . x . x x . . | . . . . . . x . |      (8 for 32)
 ///     words              00101100          00000010
 ///     taps of one line           ^ ^ ^                            one word, three answers: x x .
 ///
-/// The words have no keys. Two lines with the same hash share a word, so a bit may be set for a
-/// cell of the other line, which costs one look-up. A clear bit is certain, since each site has set
-/// its own: this is a Bloom filter with one hash function.
+/// Two lines with the same hash share a word, so a bit may be set for a cell of the other line,
+/// which costs one look-up. A clear bit is certain: a Bloom filter with one hash function.
 ///
 /// **Expect.** About 9 words a site are loaded instead of 27 sectors, and neighbouring sites load
-/// the same words from the L1 cache. The hash table is searched for the 6.3 neighbours of a site
-/// and for a few false positives. Predicted on an H200: 25 us for sweep-subm3-table, 120 us for
+/// the same words from L1. The hash table is searched for the 6.3 neighbours of a site and for a
+/// few false positives. Predicted on an H200: 25 us for sweep-subm3-table, 120 us for
 /// large-subm3-table.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 1024 * 16 + 16 + 4 * 512 = 18448, and 32 bits a site
 /// @expect lanes.workspace.atomic 607 + 512 = 1119, hash_table has 607 here; and one bit a site
 /// @expect lanes.nbr.store 27 * 512 = 13824, as before
-/// **Costs.** 4 to 8 bytes a site beside the table of hash_table.cu, with the same limits.
-/// **Try.** Let each word stand for 4 x 8 cells of the last two axes. How many words does a site
-/// load?
+/// **Costs.** 4 to 8 bytes a site besides the table of hash_table.cu, with the same limits.
+/// **Try.** Let each word cover 4 x 8 cells of the last two axes. How many words does a site load?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
@@ -44,9 +42,10 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 
-/// Empties the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
+/// Clears the table and the filter, forgets errors, and copies coords [N][1 + ndim]: all that has
 /// no order. Any one-dimensional grid.
 __global__ void rulebook_submanifold_filtered_hash_prepare(RulebookProblem book,
                                                            const std::int32_t* coords,
@@ -60,7 +59,7 @@ __global__ void rulebook_submanifold_filtered_hash_prepare(RulebookProblem book,
   for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
-/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+/// Inserts all sites; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_filtered_hash_insert_sites(RulebookProblem book,
                                                                 const std::int32_t* coords,
@@ -122,15 +121,15 @@ Declined supports(const RulebookProblem& book) {
   return site_hash_declines(book);
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   SiteHash hash;
   SiteFilter filter;
   SiteErrors* errors;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -1,37 +1,33 @@
 /// @file hash_table.cu
-/// @brief rulebook, submanifold: a hash table whose 64-bit slots hold a key and its row.
+/// @brief rulebook, submanifold: hash table of 64-bit slots with key and row; insertion finds
+/// duplicates.
 ///
 /// - Before: linear_probing.cu
 /// - After: filtered_hash.cu
 /// - The table: shared/site_hash.cuh; the taps of a site: shared/site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** With key and row in two arrays, a hit takes two loads, and duplicates a pass of
-/// their own. A slot of 64 bits holds both: one atomicCAS stores them together, and a thread that
-/// meets its own key reads the other site's row at once. Four slots are a bucket; the search starts
-/// in the home bucket of the key, and a full bucket sends it on to the next one.
+/// **The idea.** A slot of 64 bits holds key and row. One atomicCAS stores both, and a thread that
+/// finds its own key reads the row of the duplicate at once, without a separate pass. A search
+/// starts in the home bucket of four slots, and continues with the next one if it is full.
 ///
 ///     home of e, g         v
 ///     buckets   | a . . . | b c d h | f . . . | . . . . |
-///     insert e              full      taken, by atomicCAS: | f e . . |
+///     insert e              full      occupied, by atomicCAS: | f e . . |
 ///     find g                full      an empty slot, and no g: there is no g
 ///
-/// - *Buckets of 32 bytes*, the least that memory moves: four slots are read at once.
-/// - *At most a quarter full.* A warp waits for the longest of its 32 searches; empty slots end it.
+/// Buckets are one sector, 32 bytes. The table is at most 25 % full to keep searches short.
 ///
-/// **Expect.** Three launches instead of four. A LiDAR sweep of 125,562 sites (sweep-subm3-table)
-/// has 2^19 slots, 4 MB. A site reads 27 sectors, 109 MB in all, from the L2 cache, and nbr takes
-/// 13.6 MB of stores. At 5 TB/s these are 25 us on an H200, and with the other kernels 40 us;
-/// 913,903 sites (large-subm3-table) take 230 us.
+/// **Expect.** A LiDAR sweep of 125,562 sites (sweep-subm3-table) has 2^19 slots, 4 MB. A site
+/// reads 27 sectors, 109 MB in all, from L2, and nbr takes 13.6 MB: at 5 TB/s 25 us on an H200, and
+/// with the other kernels 40 us; 913,903 sites (large-subm3-table) take 230 us.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 1024 * 16 + 16 = 16400, two slots a site; and four numbers
 /// @expect lanes.coords.load 3 * 4 * 512 = 6144, each site once in three kernels
 /// @expect lanes.nbr.store 27 * 512 = 13824, a look-up each
 /// @expect launches 3
-/// **Costs.** Probes jump through memory. Declined: other modes than subm, whose sites must be
-/// found first; keys and rows of more than 63 bits together.
-/// **Try.** Let the home be the key's last bits, unmixed, and count the buckets of each search for
-/// a plane of sites across the first axis.
+/// **Costs.** Scattered loads; keys and rows of up to 63 bits together.
+/// **Try.** Use the key's last bits as home. How long are searches?
 #include "core/cuda/grid_stride.hpp"
 #include "core/cuda/launch.hpp"
 #include "core/cuda/site_check.hpp"
@@ -47,9 +43,10 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 
-/// Empties the table, forgets errors, and copies coords [N][1 + ndim]: all that has no order. Any
+/// Clears the table, forgets errors, and copies coords [N][1 + ndim]: all that has no order. Any
 /// one-dimensional grid.
 __global__ void rulebook_submanifold_hash_table_prepare(RulebookProblem book,
                                                         const std::int32_t* coords, SiteHash hash,
@@ -61,7 +58,7 @@ __global__ void rulebook_submanifold_hash_table_prepare(RulebookProblem book,
   for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
-/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+/// Inserts all sites; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_hash_table_insert_sites(RulebookProblem book,
                                                              const std::int32_t* coords,
@@ -113,14 +110,14 @@ Declined supports(const RulebookProblem& book) {
   return site_hash_declines(book);
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   SiteHash hash;
   SiteErrors* errors;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

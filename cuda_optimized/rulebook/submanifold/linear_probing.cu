@@ -41,7 +41,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::rulebook {
 
-/// The table, at most half full: each search comes to an empty slot.
+/// The table, at most half full, so that each search reaches an empty slot.
 struct KeyTable {
   using Key = unsigned long long;  ///< The type of CUDA's 64-bit atomics.
   /// A key's highest bit is never set.
@@ -54,7 +54,7 @@ struct KeyTable {
   std::int32_t* rows;  ///< [2^bits]
   int bits;            ///< log2 of the number of slots
 
-  /// How many slots there are.
+  /// The number of slots.
   HOST_DEVICE std::int64_t capacity() const { return std::int64_t{1} << bits; }
 
   /// The slot where the search for a key begins: Knuth's multiplicative hash.
@@ -62,22 +62,23 @@ struct KeyTable {
     return key * 0x9e3779b97f4a7c15u >> (64 - bits);
   }
 
-  /// The slot behind one; behind the last comes the first.
+  /// The slot after one; the first follows the last.
   __device__ std::uint64_t after(std::uint64_t slot) const {
     return (slot + 1) & static_cast<std::uint64_t>(capacity() - 1);
   }
 
-  /// Empties a slot.
+  /// Clears a slot.
   __device__ void empty(std::int64_t slot) const {
     keys[slot] = kEmpty;
     rows[slot] = kNoRow;
   }
 
-  /// Puts a site in. Of rows that have the same key the lowest stays.
+  /// Inserts a site. Of rows that have the same key the lowest stays.
   __device__ void insert(std::uint64_t key, std::int32_t row) const {
     std::uint64_t slot = home_of(key);
     while (true) {
-      // Compared and exchanged at once: of two threads that find it empty, one finds the other.
+      // atomicCAS: of two threads that find the slot empty, the second one reads the key of the
+      // first.
       const Key there = atomicCAS(&keys[slot], kEmpty, Key{key});
       if (there == kEmpty || there == key) break;
       slot = after(slot);
@@ -105,9 +106,10 @@ inline KeyTable cut_key_table(const RulebookProblem& book, WorkspaceCutter* cutt
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 
-/// Empties the table, forgets errors, and copies coords [N][1 + ndim]: all that has no order. Any
+/// Clears the table, forgets errors, and copies coords [N][1 + ndim]: all that has no order. Any
 /// one-dimensional grid.
 __global__ void rulebook_submanifold_linear_probing_prepare(RulebookProblem book,
                                                             const std::int32_t* coords,
@@ -119,7 +121,7 @@ __global__ void rulebook_submanifold_linear_probing_prepare(RulebookProblem book
   for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
-/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+/// Inserts all sites; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_linear_probing_insert_sites(RulebookProblem book,
                                                                  const std::int32_t* coords,
@@ -185,14 +187,14 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   KeyTable hash;
   SiteErrors* errors;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

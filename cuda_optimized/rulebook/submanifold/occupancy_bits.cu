@@ -1,26 +1,26 @@
 /// @file occupancy_bits.cu
-/// @brief rulebook, submanifold: one bit a cell is tested before the dense grid of rows is read.
+/// @brief rulebook, submanifold: occupancy bitmap; one bit is tested before the grid of rows is
+/// read.
 ///
 /// - Before: output_stationary.cu
 /// - After: bit_grid.cu
 /// - Cells in runs: shared/run_cells.cuh; look-ups of other kernels: shared/runs.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** Whether a cell is a site takes one bit; which row it is takes 32. So 32 cells side
-/// by side along x, a *run*, share a word, and the bit of a cell is tested before its row is read.
+/// **The idea.** 32 contiguous cells along x, a *run*, share a word of 32 bits. The bit of a cell
+/// is tested before its row of 4 bytes is read.
 ///
 ///     cells of a run    x = 32 .. 63        . . # # . # . .  ...
 ///     words[run]        bits 0 .. 31        0 0 1 1 0 1 0 0  ...    cleared by each call
 ///     rows[32 * run]                        ? ? 7 8 ? 9 ? ?  ...    never cleared
 ///     taps of a line                            ^ ^ ^               one word, three answers
 ///
-/// The taps of a line lie side by side, so the thread holds the word of the last run: nine loads
-/// answer 27 taps, or 18 where the window lies across two runs. Runs start at the beginning of each
-/// line. Words alone are cleared, since a row is valid where its bit is set. atomicOr returns the
-/// word as it was before: a bit that was set there shows a duplicate, without another pass.
+/// The thread keeps the word of the last run: nine loads answer 27 taps, or 18 where the window
+/// spans two runs. atomicOr returns the previous word: a bit that was set shows a duplicate.
 ///
-/// **Expect.** In a sweep (sweep-subm3-table) a memset clears 25.6 MB in 10 us on an H200. Sites
-/// enter in 5 us, and load 1.1 million words (L2) and 0.79 million rows (DRAM) in 20 us: 40 us.
+/// **Expect.** In a sweep (sweep-subm3-table) a memset clears 25.6 MB in 10 us on an H200.
+/// Insertion takes 5 us, the loads of 1.1 million words (L2) and 0.79 million rows (DRAM) 20 us: 40
+/// us.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect footprint.workspace 4 * 144 + 4 * 512 = 2624, words of all runs, rows of sites alone
 /// @expect lanes.coords.load 4 * 512 + 512 + 512 = 3072, to copy; 16 bytes to enter, to look up
@@ -43,7 +43,8 @@ namespace {
 using runs::State;
 
 constexpr int kThreads = 384;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 constexpr std::int64_t kMaxRuns = std::int64_t{1} << 25;
 
 /// The grid: an index for look_up().
@@ -51,7 +52,7 @@ struct BitGrid {
   using Answer = std::uint32_t;
 
   std::uint32_t* words;  ///< [runs]: a bit for each cell, a word for each run
-  std::int32_t* rows;    ///< [runs][kCells]: by cell; only where its bit is set
+  std::int32_t* rows;    ///< [runs][kCells]: by cell; valid only where its bit is set
 
   struct Found {
     std::uint32_t word;
@@ -78,7 +79,7 @@ __global__ void rulebook_submanifold_occupancy_bits_set_bits(runs::Problem grid,
   runs::visit_sites<kCube>(grid, coords, [&](std::int64_t row, const runs::Site& site) {
     if (row < grid.sites && !site.inside) atomicAdd(&state->bad, 1);
     if (!site.inside) return;
-    // Of several rows of one site any may win here: the result is not used.
+    // Duplicate sites race here: the result is then not used.
     bits.rows[std::int64_t{site.run} * runs::kCells + site.bit] = static_cast<std::int32_t>(row);
     const std::uint32_t old = atomicOr(&bits.words[site.run], 1u << site.bit);
     if ((old >> site.bit & 1) != 0) atomicAdd(&state->bad, 1);
@@ -98,7 +99,7 @@ __global__ void rulebook_submanifold_occupancy_bits_find_neighbours(runs::Proble
       std::uint32_t found_taps = 0;
       BitGrid::Found held{0, ~0u};  // of no run
       for (int k = 0; k < 27; ++k) {
-        // The coordinates of a row outside of the grid may be any numbers, and overflow.
+        // The coordinates of a row outside of the grid are arbitrary and may overflow.
         runs::Cell at = cell.is_inside(grid) ? cell : runs::Cell{-1, {}};
         at.at[1] += k / 9 - 1;
         at.at[2] += k / 3 % 3 - 1;
@@ -127,15 +128,15 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// Where everything stands in the workspace.
+/// Layout of the workspace.
 struct Workspace {
   BitGrid bits;
   State* state;
   std::size_t zeroed_bytes;  ///< Of words and state, which must be zero before the first launch.
-  std::size_t bytes;         ///< Of all.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -1,32 +1,31 @@
 /// @file output_stationary.cu
-/// @brief rulebook, submanifold: one thread for each output, which fills a column of a table.
+/// @brief rulebook, submanifold: output-stationary table; one thread fills the column of one
+/// output.
 ///
 /// - Before: cuda_naive/rulebook/dense_grid.cu
 /// - After: linear_probing.cu, occupancy_bits.cu
 /// - The taps of a site: shared/site_taps.cuh
 /// - The same maths: cpu_reference/rulebook/neighbour_table.cpp
 ///
-/// **The idea.** An output meets at most one input at each tap. So a table with a row for each tap
-/// and a column for each output has an element for every possible pair, and no counter says where a
-/// pair is stored. The thread of output m looks up all taps of its site, and stores the input row,
-/// or -1, in column m. Bit k of the mask of output m says whether tap k found an input.
+/// **The idea.** An output has at most one input at each tap. A table with a row for each tap and a
+/// column for each output has an element for every possible pair, so no counter is needed to place
+/// a pair. The thread of output m looks up all taps of its site, and stores the input row, or -1,
+/// in column m. Bit k of the mask of output m is set if tap k found an input.
 ///
 ///     output      0   1   2   3
 ///     nbr[0]     -1  -1   0  -1      one thread fills one column;
 ///     nbr[1]     -1   0   1  -1      neighbouring threads store neighbouring elements
 ///     mask        0   2   3   0
 ///
-/// The keys of a line of taps are consecutive: no divisions, which a thread for each tap needs.
-///
-/// **Expect.** The 0.79 million atomic additions of a sweep (sweep-subm3-table) vanish. 3.4 million
-/// cells are cleared and loaded at scattered addresses, 60 us each on an H200, and 13.6 MB of table
-/// are stored: 0.15 ms in four launches, and no wait of the host.
+/// **Expect.** The 0.79 million atomic additions of a sweep (sweep-subm3-table) disappear. 3.4
+/// million cells are cleared and loaded at scattered addresses, 60 us each on an H200, and 13.6 MB
+/// of table are stored: 0.15 ms in four launches, without host synchronization.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect lanes.workspace.atomic 512, one a site to fill the grid, none for a pair
 /// @expect lanes.coords.load 5 * 4 * 512 = 10240, each site once in each of five loops
 /// @expect lanes.nbr.store 27 * 512 = 13824, every tap of every site
 /// **Costs.** 4 bytes a cell. Not supported: other modes than subm, grids of 2^30 cells and more.
-/// **Try.** Store nbr as [N][KV]. Which stores of a warp are then combined?
+/// **Try.** Store nbr as [N][KV]. Which stores of a warp are then coalesced?
 #include <algorithm>
 
 #include "core/cuda/grid_stride.hpp"
@@ -43,11 +42,12 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
-/// Empties each cell of grid [cells] that a tap of a site leads to, forgets errors, and copies
+/// Clears each cell of grid [cells] that a tap of a site leads to, forgets errors, and copies
 /// coords [N][1 + ndim]: all that has no order. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_output_stationary_prepare(RulebookProblem book,
@@ -66,7 +66,7 @@ __global__ void rulebook_submanifold_output_stationary_prepare(RulebookProblem b
   for (const std::int64_t i : grid_stride(numbers)) out_coords[i] = coords[i];
 }
 
-/// Puts all sites in; those outside of the grid are counted instead. Any one-dimensional grid.
+/// Inserts all sites; those outside of the grid are counted instead. Any one-dimensional grid.
 template <int kAxes>
 __global__ void rulebook_submanifold_output_stationary_insert_sites(RulebookProblem book,
                                                                     const std::int32_t* coords,
@@ -134,14 +134,14 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   std::int32_t* grid;  ///< The row of each cell.
   SiteErrors* errors;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

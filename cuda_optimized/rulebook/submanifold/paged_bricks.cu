@@ -1,34 +1,32 @@
 /// @file paged_bricks.cu
-/// @brief rulebook, submanifold, unsorted sites: a page per brick of cells, claimed by a first
-/// site.
+/// @brief rulebook, submanifold, unsorted sites: paging; the first site of a brick allocates its
+/// page.
 ///
 /// - Before: bit_grid.cu
 /// - The index and its look-ups: shared/bricks.cuh; rows of coords: shared/run_cells.cuh
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** A rank needs all bits before any row is known, and a list of rows where sites are
-/// not sorted. Let a *brick* be 2 x 8 x 8 cells, that is two boards of 8 x 8 bits. Its first site
-/// claims a *page* for it by compare-and-swap; each later site learns the page from the same
-/// instruction. Either can enter its bit and its row at once, in any order of the sites.
+/// **The idea.** Here the first site of a *brick* of 2 x 8 x 8 cells, two boards of bits, allocates
+/// a *page* for it by compare-and-swap; later sites get the page from the same instruction. Sites
+/// store bits and rows at once, in any order.
 ///
 ///     bricks    . 4 . . 1 .        page + 1 of each brick; a dot is 0: the brick has no site
 ///     page 0    boards of the fifth brick, and 2 x 64 rows, few of them written
 ///     page 3    those of the second, whose first site was that of row 3
 ///
-/// There is one page for each row of coords. Only the boards are cleared: 8.4 MB for a sweep, where
-/// words for runs of 32 cells take 25.6 MB. The window of 27 taps meets three bricks on average.
+/// Only the boards are cleared: 8.4 MB for a sweep, instead of 25.6 MB of words for runs of 32
+/// cells. The 27 taps span three bricks on average.
 ///
-///     clear, copy | claim pages, set bits, store rows | look up          barriers: |
+///     clear, copy | allocate pages, set bits, store rows | look up       barriers: |
 ///
-/// **Expect.** 16 us on an H200 for a sweep in a scanner's order or sorted, 23 us in no order: two
-/// barriers, and nine rows that are loaded before any is stored wait once for memory.
+/// **Expect.** 16 us on an H200 for a sweep in scanner order or sorted, 23 us in random order: two
+/// barriers, nine loads in flight.
 /// @expect on --shape 12,12,12 --sites 512 --form table
 /// @expect launches 1
 /// @expect lanes.coords.load 512 + 512 = 1024, to copy, and to hold from step to step
 /// @expect lanes.nbr.store 27 * 512 = 13824
-/// **Costs.** 528 bytes a site, most of which are never touched, and 4 bytes for 128 cells. Not
-/// supported: modes but subm, more than 2^24 bricks or 2^25 sites.
-/// **Try.** Make a brick four boards deep. What is cleared then, and how far apart are the rows?
+/// **Costs.** 528 bytes a site, few of them accessed. Up to 2^24 bricks and 2^25 sites.
+/// **Try.** Make a brick four boards deep. How much is cleared?
 #include <cooperative_groups.h>
 
 #include "core/cuda/cooperative.hpp"
@@ -48,7 +46,7 @@ constexpr int kAtOnce = 9;     ///< Rows of neighbours that are loaded before on
 constexpr int kThreads = 480;  ///< Of a block,
 constexpr int kBlocks = 2;     ///< of which a multiprocessor should hold so many.
 
-/// What the blocks share with one another and the host.
+/// State shared by the blocks and the host.
 struct State {
   std::int32_t bad;  ///< Rows outside of the grid, and rows that repeat a site.
 };
@@ -82,8 +80,8 @@ __device__ void find_cube(const runs::Problem& grid, const std::int32_t* coords,
     //       page = pages[brick of the cell];  if (page != 0 and the cell's bit is set in its board)
     //         nbr[k][row] = rows[page][cell of the brick], else -1
     //
-    // The constructor loads the boards of the two to eight bricks that the window meets, each once;
-    // load_rows() loads the rows of nine taps, all in flight together.
+    // The constructor loads the boards of the two to eight bricks that the window overlaps, each
+    // once; load_rows() loads the rows of nine taps, all in flight together.
     const bricks::CubeOfTaps<27> taps(grid, cell, index, 0, static_cast<std::int32_t>(row), page);
 #pragma unroll
     for (int first = 0; first < 27; first += kAtOnce) {
@@ -133,7 +131,7 @@ __global__ void __launch_bounds__(kThreads, kCube ? kBlocks : 1)
 
   bricks::begin<kCube>(grid, coords, index, thread, threads, out_coords);
   if (thread == 0) state->bad = 0;
-  all_blocks.sync();  // the index is empty before sites enter
+  all_blocks.sync();  // the index is empty before any site is inserted
 
   const std::int32_t page =
       bricks::enter<kCube>(grid, coords, index, thread, threads, cell, &state->bad);
@@ -149,14 +147,14 @@ __global__ void __launch_bounds__(kThreads, kCube ? kBlocks : 1)
 
 Declined supports(const RulebookProblem& book) { return bricks::declined(book); }
 
-/// Where everything stands in the workspace.
+/// Layout of the workspace.
 struct Workspace {
   State* state;
   bricks::Index index;
-  std::size_t bytes;  ///< Of all.
+  std::size_t bytes;  ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   Workspace work{};
   WorkspaceCutter cutter(begin);

@@ -1,35 +1,31 @@
 /// @file symmetric.cu
-/// @brief rulebook, submanifold: half of the look-ups, by symmetry, and a centre for free.
+/// @brief rulebook, submanifold: symmetry; half of the taps are looked up, and none for the centre.
 ///
 /// - Before: cuda_naive/rulebook/dense_grid.cu
 /// - After: aggregated_counters.cu
 /// - The same maths: cpu_reference/rulebook/hash_map.cpp
 ///
-/// **The idea.** If site b lies where tap k of site a points, then a lies where the opposite tap,
-/// KV-1-k, of b points. One look-up gives two pairs. At the centre each site meets itself.
+/// **The idea.** If site b is at tap k of site a, then a is at the opposite tap of b, KV-1-k. One
+/// look-up gives two pairs. At the centre tap each site is its own neighbour.
 ///
-///     taps of a 3 x 3 kernel      looked up: 0 1 2 3       (0, a, b)  also says  (8, b, a)
+///     taps of a 3 x 3 kernel      looked up: 0 1 2 3       (0, a, b)  implies    (8, b, a)
 ///         0 1 2                   centre:    4             (1, a, b)             (7, b, a)
 ///         3 4 5                   mirrored:  5 6 7 8       ...
 ///         6 7 8
 ///
-/// It holds for every odd kernel, any dilation and any number of axes, as the padding of mode subm
-/// is dilation * (K / 2): the centre tap leads to the site itself. And it needs distinct sites. The
-/// mirrored half has no lists: a pair is written twice when the pairs are packed.
+/// This holds for every odd kernel and any dilation, if the sites are distinct. The mirrored half
+/// has no lists: a pair is written twice when the pairs are packed.
 ///
 ///     pairs   | tap 0 | tap 1 | tap 2 | tap 3 |  centre  | 5 | 6 | 7 | 8 |
 ///             from the lists, as they are      all rows   the lists of 3 2 1 0, swapped
 ///
-/// **Expect.** (KV-1)/2 look-ups a site and a centre that costs none: 13 of 27. Fewer than half of
-/// the atomics of dense_grid.cu, half of its lists, and 14 cells to clear for each site instead of
-/// 27.
+/// **Expect.** (KV-1)/2 look-ups a site: 13 of 27. Fewer than half of the atomics of dense_grid.cu,
+/// half of its lists, and 14 cells to clear for each site instead of 27.
 /// @expect lanes.workspace.atomic 512 + (3838 - 512) / 2 = 2175, one a site, one for two pairs
 /// @expect lanes.coords.load 4 * (14 + 13 + 3) * 512 = 61440, 14 cells to clear, 13 to look up
 /// @expect lanes.pairs.store 3 * 3838 = 11514, as before
-/// **Costs.** As dense_grid.cu: 4 bytes a cell, lists with room for all, an order that depends on
-/// the atomics. Declined: other forms than pairs, other modes than subm, grids of 2^30 cells and
-/// more.
-/// **Try.** Look up the taps behind the centre instead of those before it. Which lines change?
+/// **Costs.** As dense_grid.cu: 4 bytes a cell, lists with room for all, not deterministic.
+/// **Try.** Look up the taps after the centre instead of those before it. Which lines change?
 #include "core/cuda/algorithms.hpp"
 #include "core/cuda/device_array.hpp"
 #include "core/cuda/grid_stride.hpp"
@@ -42,7 +38,8 @@ namespace convladder::BACKEND::cuda_optimized::rulebook {
 namespace {
 
 constexpr int kThreads = 256;
-constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< More work than these take: threads stride.
+constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
+                                              ///< work.
 constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
@@ -58,8 +55,8 @@ __device__ Item item_of(const RulebookProblem& book, std::int64_t i) {
   return {static_cast<int>(i / book.sites), static_cast<std::int32_t>(i % book.sites)};
 }
 
-/// Empties each cell that a tap up to the centre leads to.
-/// coords [N][1 + ndim], grid [cells]. Any one-dimensional grid.
+/// Clears each cell that a tap up to the centre leads to. coords [N][1 + ndim], grid [cells]. Any
+/// one-dimensional grid.
 __global__ void rulebook_submanifold_symmetric_clear_cells(RulebookProblem book,
                                                            const std::int32_t* coords,
                                                            std::int32_t* grid) {
@@ -134,7 +131,7 @@ __global__ void rulebook_submanifold_symmetric_pack_pairs(RulebookProblem book,
       write_pair(pairs, offsets[half] + place, half, place, place);
     } else if (place < offsets[k + 1] - offsets[k]) {  // beyond, the list is empty
       write_pair(pairs, offsets[k] + place, k, ins[i], outs[i]);
-      // As many pairs stand behind the mirrored tap as before this one.
+      // The number of pairs after the mirrored tap equals that before this one.
       write_pair(pairs, P - offsets[k + 1] + place, book.KV - 1 - k, outs[i], ins[i]);
     }
   }
@@ -147,15 +144,15 @@ Declined supports(const RulebookProblem& book) {
   return {};
 }
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 struct Workspace {
   std::int32_t* grid;        ///< The row of each cell.
   std::int32_t* counts;      ///< By tap before the centre.
   std::int32_t *ins, *outs;  ///< Lists of the same taps.
-  std::size_t bytes;         ///< Of all.
+  std::size_t bytes;         ///< Total size in bytes.
 };
 
-/// @param begin  the workspace, or null to learn its size
+/// @param begin  the workspace, or null to compute its size
 Workspace workspace_at(const RulebookProblem& book, std::byte* begin) {
   const std::int64_t items = std::int64_t{half_of(book)} * book.sites;
   Workspace work{};

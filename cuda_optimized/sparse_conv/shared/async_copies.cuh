@@ -12,17 +12,17 @@ namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
 /// The shape of a block's work, and its shared memory: first the stages, then the rest.
 /// @tparam Tile_ a gemm::ThreadTile: rows x channels of y, and how deep a step is
-/// @tparam kStages_ steps whose tiles are in shared memory, or on their way; at least 2
+/// @tparam kStages_ steps whose tiles are in shared memory or in flight; at least 2
 template <class Tile_, int kStages_>
 struct AsyncRows {
   using Tile = Tile_;                                 ///< Of y.
   static constexpr int kStages = kStages_;            ///< See above.
-  static constexpr int kWarps = Tile::kThreads / 32;  ///< Of a block.
+  static constexpr int kWarps = Tile::kThreads / 32;  ///< Per block.
   static constexpr int kWarpRows = Tile::kWarpM;      ///< A warp copies and multiplies them.
   static constexpr int kPitchA = Tile::kBlockK + 4;   ///< Of the gathered rows.
   static constexpr int kPitchB = Tile::kBlockN;       ///< Of the weights.
   static constexpr int kRowFloats = Tile::kBlockM * kPitchA;  ///< Of a stage's gathered rows.
-  static constexpr int kStageFloats = kRowFloats + Tile::kBlockK * kPitchB;  ///< Of a stage.
+  static constexpr int kStageFloats = kRowFloats + Tile::kBlockK * kPitchB;  ///< Per stage.
   static_assert(Tile::kBlockK % 8 == 0 && kWarpRows <= 32);
   static_assert(Tile::kWarpsN == 1, "a warp multiplies the rows that it copies, and no others");
   static_assert(kWarps <= 16, "a list's entry has 16 bits for them");
@@ -41,7 +41,7 @@ struct AsyncRows {
   }
   /// [kBlockK][kPitchB]: a stage's weights.
   static __device__ float* weights_at(int stage) { return rows_at(stage) + kRowFloats; }
-  /// [kBlockM]: numbers of the tile's rows, or -1.
+  /// [kBlockM]: indices of the tile's rows, or -1.
   static __device__ std::int32_t* rows() {
     return dynamic_shared<std::int32_t>() + kStages * kStageFloats;
   }
@@ -61,8 +61,8 @@ class ListedTaps {
  public:
   using Shape = Shape_;  ///< Of the tile.
 
-  /// All threads of the block call it. It waits twice for the others, and before that writes into
-  /// what the tile before has read: a barrier must lie between.
+  /// All threads of the block call it. It contains two barriers, and before them writes to memory
+  /// that the previous tile has read: a barrier must separate the two.
   __device__ ListedTaps(const HalfOfTaps& half, std::int64_t first_row)
       : warp_(static_cast<int>(threadIdx.x) / 32), lane_(static_cast<int>(threadIdx.x) % 32),
         words_(mask_words(half.conv.KV)) {
@@ -79,9 +79,9 @@ class ListedTaps {
       for (int apart = 16; apart > 0; apart /= 2) bits |= __shfl_xor_sync(~0u, bits, apart);
       if (lane_ == 0) Shape::masks()[warp_ * words_ + word] = bits & taps_in_word(half, word);
     }
-    __syncthreads();  // all masks are there before warp 0 reads them
+    __syncthreads();  // all masks are stored before warp 0 reads them
     if (warp_ == 0) list_taps();
-    __syncthreads();  // the list is there before its length is read
+    __syncthreads();  // the list is complete before its length is read
     count_ = static_cast<int>(Shape::list(words_)[32 * words_]);
   }
 
@@ -153,11 +153,12 @@ class AsyncCopies {
     step.slot = step.slot + 1 == Shape::kStages ? 0 : step.slot + 1;
   }
 
-  /// Starts to copy which inputs this warp's rows have at the next step, if a tap begins there.
+  /// Starts the copies of the input indices of this warp's rows at the next step, if a tap begins
+  /// there.
   __device__ void find_inputs() {
     if (found_.entry >= taps_.count()) return;
     if (found_.chunk == 0 && taps_.warp_has(found_.entry) && lane_ < Shape::kWarpRows) {
-      // A row past the end gets input 0: its sums are not stored.
+      // A row beyond the end gets input 0: its accumulators are not stored.
       const int row = taps_.row();
       ptx::cp_async<4>(Shape::inputs(found_.slot) + warp_ * Shape::kWarpRows + lane_,
                        conv_.nbr + taps_.tap(found_.entry) * std::int64_t{conv_.M} + max(row, 0),
@@ -166,8 +167,7 @@ class AsyncCopies {
     advance(found_);
   }
 
-  /// Starts the copies of the next step, and those that tell what the step kStages - 1 later will
-  /// copy.
+  /// Starts the copies of the next step, and of the indices for the step kStages - 1 later.
   __device__ void ask_for_next() {
     if (copied_.entry < taps_.count()) {
       if (taps_.warp_has(copied_.entry)) copy_rows();
@@ -175,7 +175,7 @@ class AsyncCopies {
       advance(copied_);
       find_inputs();
     }
-    ptx::cp_async_commit_group();  // also without copies: the waits count groups
+    ptx::cp_async_commit_group();  // committed even without copies, since the waits count groups
   }
 
  private:
@@ -191,7 +191,7 @@ class AsyncCopies {
         reinterpret_cast<const char*>(conv_.features + (inside ? first + s : 0));
     const std::uint64_t pitch = static_cast<unsigned>(conv_.Cin) * 4;
     float* const to = Shape::rows_at(copied_.stage);
-    // All loads first, then all copies: alternating, each copy would wait for its load.
+    // All loads first, then all copies: if they alternated, each copy would wait for its load.
     std::int32_t met[Shape::kWarpRows / kAtOnce];
 #pragma unroll
     for (int i = 0; i < Shape::kWarpRows; i += kAtOnce) {
@@ -200,7 +200,7 @@ class AsyncCopies {
 #pragma unroll
     for (int i = 0; i < Shape::kWarpRows; i += kAtOnce) {
       const int input = met[i / kAtOnce];
-      // The product of unsigned numbers of 32 bits, and the sum, are one instruction.
+      // Unsigned 32-bit product and addition: one IMAD instruction.
       ptx::cp_async<4 * kFloats>(to + (begin + i) * Shape::kPitchA + s,
                                  from + static_cast<unsigned>(max(input, 0)) * pitch,
                                  inside && input >= 0 ? 4 * kFloats : 0);

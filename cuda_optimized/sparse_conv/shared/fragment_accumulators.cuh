@@ -18,33 +18,35 @@ constexpr int kTogether = 4 * kOfLane;  ///< Channels of a row that are multipli
 
 /// The sizes of a kernel.
 struct Sizes {
-  int threads;  ///< Of a block.
-  int blocks;   ///< That should fit on an SM.
-  int ahead;    ///< Taps, or pairs of taps, whose rows are on their way together.
+  int threads;  ///< Per block.
+  int blocks;   ///< Blocks that should be resident on an SM.
+  int ahead;    ///< Taps, or pairs of taps, whose rows are in flight together.
 };
 /// By channels of a tap that are multiplied at once, 32 or 16, and those of the result.
 template <int kSummed, int kChannels>
 constexpr Sizes kSizesOf = {.threads = 512, .blocks = 1, .ahead = 2};
-/// Two blocks, since their sums take few registers.
+/// Two blocks, since their accumulators take few registers.
 template <>
 constexpr Sizes kSizesOf<16, 16> = {.threads = 512, .blocks = 2, .ahead = 1};
 /// Three, for half as many threads.
 template <>
 constexpr Sizes kSizesOf<16, 32> = {.threads = 256, .blocks = 3, .ahead = 1};
-/// As many sums as leave two blocks an SM.
+/// As many accumulators as permit two blocks per SM.
 template <int kSummed>
 constexpr Sizes kSizesOf<kSummed, 64> = {.threads = 256, .blocks = 2, .ahead = 1};
 
-/// What follows from them for a type.
+/// The constants that follow from these sizes for a type.
 template <class T, int kSummed, int kChannels>
 struct FragmentShape {
   static constexpr Sizes kSizes = kSizesOf<kSummed, kChannels>;  ///< See there.
-  using Number = T;                                              ///< Of features, weights, result.
+  using Number = T;                                              ///< Type of features, weights and
+                                                                 ///< result.
   static constexpr int kDepth = kSummed;                         ///< Channels of a tap.
   static constexpr int kTaps = kTogether / kDepth;               ///< Side by side along k.
   static constexpr int N = kChannels;                            ///< Channels of a tile.
-  static constexpr int kThreads = kSizes.threads;                ///< Of a block.
-  static constexpr int kBlocks = kSizes.blocks;                  ///< That should fit on an SM.
+  static constexpr int kThreads = kSizes.threads;                ///< Per block.
+  static constexpr int kBlocks = kSizes.blocks;                  ///< Blocks that should be resident
+                                                                 ///< on an SM.
   static constexpr int kAhead = kSizes.ahead;                    ///< See Sizes.
   static constexpr int kWarps = kThreads / 32;      ///< Of a block, with kWarpRows each.
   static constexpr int kPieces = N / 8;             ///< Of a row of weights.
@@ -52,8 +54,8 @@ struct FragmentShape {
   static constexpr int kLanesOfTap = 32 / kTaps;    ///< Lanes that look up indices of the same tap.
 };
 
-/// Where a piece of row s of a tap's weights lies, in bytes. ldmatrix reads two neighbouring rows
-/// of each of four lanes together, kOfLane apart: they are permuted into different banks.
+/// The offset of a piece of row s of a tap's weights, in bytes. ldmatrix reads two neighbouring
+/// rows of each of four lanes together, kOfLane apart: the swizzle places them in different banks.
 template <class Shape>
 HOST_DEVICE constexpr int place_of(int s, int piece) {
   const int lane = s / kOfLane, at = s * Shape::kPieces + piece;
@@ -63,14 +65,15 @@ HOST_DEVICE constexpr int place_of(int s, int piece) {
   return (at ^ other) * kPiece;
 }
 
-/// Asks for the weights of up to kPart taps, [taps][kDepth][N]; zeros past the last channels.
+/// Starts the copies of the weights of up to kPart taps, [taps][kDepth][N]; zeros past the last
+/// channels.
 /// @param tap the first one @param s0, n0 the first channels
 template <class Shape, bool kWhole>
 __device__ void ask_for_weights(const GatheredRows<typename Shape::Number>& conv, int tap, int s0,
                                 int n0, char* to) {
   constexpr int kOfTap = Shape::kDepth * Shape::kPieces;
   const int taps = min(conv.taps - tap, kPart);
-#pragma unroll 1  // unrolled, its addresses would take registers that the sums need
+#pragma unroll 1  // unrolled, its addresses would take registers that the accumulators need
   for (int i = static_cast<int>(threadIdx.x); i < taps * kOfTap; i += Shape::kThreads) {
     const int t = i / kOfTap, s = i % kOfTap / Shape::kPieces, piece = i % Shape::kPieces;
     const int channel = n0 + piece * 8;
@@ -99,14 +102,14 @@ __device__ uint4 channels_of(const GatheredRows<T>& conv, std::int32_t row, int 
   }
 }
 
-/// A warp's sums, kWarpRows rows: row 8 i + lane / 4 is half i % 2 of fragment i / 2.
+/// A warp's accumulators, kWarpRows rows: row 8 i + lane / 4 is half i % 2 of fragment i / 2.
 template <class Shape>
 struct FragmentSums {
   using T = typename Shape::Number;                                      ///< Of rows and weights.
   static constexpr int kRows = kWarpRows / 16, kColumns = Shape::N / 8;  ///< Fragments.
-  float of[kRows][kColumns][4];  ///< As mma.sync spreads them.
+  float of[kRows][kColumns][4];  ///< In mma.sync's fragment layout.
 
-  /// Sums begin with the bias.
+  /// The accumulators start with the bias.
   __device__ FragmentSums(const GatheredRows<T>& conv, int n0) {
 #pragma unroll
     for (int j = 0; j < kColumns; ++j) {
@@ -123,7 +126,7 @@ struct FragmentSums {
 
   /// Adds the products of kTogether channels.
   /// @param rows this lane's channels of its four rows
-  /// @param weights of the lane's tap @param at where in them the first piece lies
+  /// @param weights of the lane's tap @param at the offset of their first piece
   __device__ void add(const uint4 (&rows)[2 * kRows], const char* weights, int at) {
 #pragma unroll
     for (int step = 0; step < 2; ++step) {
@@ -152,8 +155,8 @@ struct FragmentSums {
   }
 };
 
-/// Stores a warp's sums. Lanes exchange pairs with their neighbours, until each has four sums of a
-/// row side by side: four lanes store 32 bytes.
+/// Stores a warp's accumulators. Lanes exchange pairs with their neighbours, until each has four
+/// contiguous accumulators of a row: four lanes store 32 bytes.
 template <class Shape, bool kWhole>
 __device__ void store_sums(const GatheredRows<typename Shape::Number>& conv,
                            FragmentSums<Shape>& sums, int first, int n0) {

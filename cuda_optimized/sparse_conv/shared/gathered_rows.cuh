@@ -1,6 +1,6 @@
 /// @file gathered_rows.cuh
-/// @brief What the rungs on tensor cores share: the convolution as a GEMM over gathered rows, rows
-/// in shared memory as permuted pieces of 16 bytes, and a warpgroup's accumulators.
+/// @brief Shared parts of the rungs on tensor cores: the convolution as a GEMM over gathered rows,
+/// rows in shared memory as permuted pieces of 16 bytes, and a warpgroup's accumulators.
 #pragma once
 
 #include <algorithm>
@@ -28,17 +28,17 @@ struct GatheredRows {
   const std::int32_t* mask;                  ///< [rows][mask_words(taps)]: which are not -1
   const std::int32_t* order;                 ///< [rows]: rows with like masks are neighbours
   const T* from;                             ///< [...][summed]
-  const T* weights;                          ///< [taps][summed][channels], or, where they lie
-                                             ///< along k, [taps][channels][summed]
+  const T* weights;                          ///< [taps][summed][channels], or, where they are
+                                             ///< contiguous along k, [taps][channels][summed]
   T* to;                                     ///< [rows][channels], wholly written
   const float* bias = nullptr;               ///< [channels], or null
-  Activation activation = Activation::none;  ///< Of complete sums.
+  Activation activation = Activation::none;  ///< Applied to complete results.
 };
 
 constexpr int kPiece = 16;      ///< Bytes of a copy, and of what ldmatrix loads of a row.
 constexpr int kMaxTaps = 1024;  ///< Their list takes 4 KB of shared memory.
 
-/// Why tensor cores cannot multiply the numbers of a problem, if so.
+/// The reason why tensor cores do not support the precision of a problem, or none.
 inline Declined declined_by_precision(const SparseConvProblem& conv) {
   if (conv.dtype == DType::f32 && conv.precision == Precision::fp32) {
     return "rounds its factors to TF32, and the problem asks for fp32";
@@ -92,19 +92,20 @@ GatheredRows<T> gathered_rows(const SparseConvProblem& problem, const SparseConv
           .activation = problem.activation};
 }
 
-constexpr int kDeep = 32;  ///< Bytes along k of one mma.sync or wgmma: 8 floats or 16 halves.
+constexpr int kDeep = 32;  ///< Bytes along k of one mma.sync or wgmma: 8 floats or 16 fp16/bf16
+                           ///< elements.
 constexpr int kSwizzleAtom = 1024;  ///< Bytes after which the 128-byte swizzle repeats.
 constexpr int kWarpRows = 32;       ///< Of a tile, whose taps are found together.
 
-/// How the pieces of a row are permuted: piece p lies where p ^ permutation(row) would without it.
-/// Pieces of the same number in eight rows, which ldmatrix reads together, lie in different banks.
+/// The swizzle of a row's pieces: piece p is stored at position p ^ permutation(row). Pieces of the
+/// same index in eight rows, which ldmatrix reads together, are in different banks.
 template <int kPieces>
 HOST_DEVICE constexpr int permutation(int row) {
   static_assert(kPieces == 2 || kPieces == 4 || kPieces % 8 == 0);
   return kPieces == 2 ? row / 4 % 2 : kPieces == 4 ? row / 2 % 4 : row % 8;
 }
 
-/// Copies a piece of which `left` elements exist, and zeros behind them.
+/// Copies a piece of which `left` elements exist, and zeros after them.
 template <bool kPieces, class T>
 __device__ inline void copy_piece(char* to, const T* from, int left) {
   if constexpr (kPieces) {
@@ -118,10 +119,10 @@ __device__ inline void copy_piece(char* to, const T* from, int left) {
 
 constexpr int kWarpgroupRows = 64;  ///< Of a wgmma.
 
-/// A warpgroup's sums, 64 rows and kN channels, as wgmma spreads them.
+/// A warpgroup's accumulators, 64 rows and kN channels, in wgmma's fragment layout.
 template <class T, int kN>
 struct WarpgroupSums {
-  float of[kN / 2] = {};               ///< This thread's.
+  float of[kN / 2] = {};               ///< The accumulators of this thread.
   static constexpr int kTogether = 2;  ///< Neighbours in a row.
 
   /// Adds the products of 32 bytes along k; the operands are passed as descriptors.
@@ -135,7 +136,7 @@ struct WarpgroupSums {
     }
   }
 
-  /// Calls visit(row, channel, values) for each two neighbouring sums; rows count from the
+  /// Calls visit(row, channel, values) for each two neighbouring accumulators; rows count from the
   /// warp's 16.
   template <class Visit>
   __device__ void for_each(const Visit& visit) const {
@@ -151,8 +152,8 @@ struct WarpgroupSums {
   }
 };
 
-/// A number as wgmma should get it: float32 rounded to TF32, as wgmma would truncate it; others as
-/// they are.
+/// An element in the form that wgmma needs: float32 rounded to TF32, since wgmma truncates; other
+/// types unchanged.
 template <class T>
 __device__ T as_factor(T number) {
   if constexpr (std::is_same_v<T, float>) {

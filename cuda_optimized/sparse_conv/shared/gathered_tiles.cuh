@@ -14,10 +14,10 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
 /// An entry of the list: the tap in the lower kWarpBits bits, and above them a bit for each part of
-/// kWarpRows rows that meet it.
+/// kWarpRows rows that have it.
 constexpr int kWarpBits = 16;
 
-/// A block goes through the entries, Shape::kTaps at a time, and for each through all channels,
+/// A block iterates over the entries, Shape::kTaps at a time, and for each over all channels,
 /// Shape::kDepth at a time: that is a step.
 template <class Shape>
 class TapList {
@@ -37,13 +37,13 @@ class TapList {
     return sizeof(std::int32_t) * static_cast<std::size_t>(Shape::M + taps);
   }
 
-  /// Finds the tile's rows and the taps that they meet.
+  /// Finds the tile's rows and their taps.
   /// @param met shared memory for the masks of all parts, free again when it returns
   __device__ void find(std::uint32_t* met) {
     __shared__ int count;
     const int thread = static_cast<int>(threadIdx.x), lane = thread % 32, warp = thread / 32;
     for (int i = thread; i < Shape::M; i += Shape::kThreads) {
-      // Past the last row: the last one again; these sums are not stored.
+      // Beyond the last row: the last one again; its accumulators are not stored.
       rows_[i] = conv_.order[m0_ + i < conv_.rows ? m0_ + i : conv_.rows - 1];
     }
     __syncthreads();  // separates these stores from the loads of all
@@ -104,7 +104,7 @@ class TapList {
   __device__ bool exists(int entry) const { return Shape::kTaps == 1 || entry < listed_; }
   /// The tap of an entry.
   __device__ int tap(int entry) const { return taps_[entry] & ((1 << kWarpBits) - 1); }
-  /// Whether any rows of a part of the tile, kWarpRows of them, meet tap t of a step.
+  /// Whether any rows of a part of the tile, kWarpRows of them, have tap t of a step.
   __device__ bool meets(int step, int t, int part) const {
     const int at = entry(step) + t;
     return exists(at) && (taps_[at] >> (kWarpBits + part) & 1) != 0;
@@ -120,8 +120,7 @@ class TapList {
   int listed_ = 0, steps_ = 0;
 };
 
-/// Starts the copies of the indices of the rows of `from` that the tile's rows meet at a step's
-/// taps.
+/// Starts the copies of the indices of the tile's input rows at a step's taps.
 /// @param to shared memory [Shape::kTaps][Shape::M]
 template <class Shape>
 __device__ void ask_for_indices(const GatheredRows<typename Shape::Number>& conv,
@@ -141,7 +140,7 @@ __device__ void ask_for_indices(const GatheredRows<typename Shape::Number>& conv
   }
 }
 
-/// Starts the copies of a step's rows; zeros for rows that meet nothing, and past the last channel.
+/// Starts the copies of a step's rows; zeros for rows without an input, and past the last channel.
 /// @param indices as ask_for_indices() has copied them
 /// @param stage shared memory [Shape::M], rows of Shape::kRowBytes
 template <class Shape>
@@ -166,10 +165,11 @@ __device__ void ask_for_rows(const GatheredRows<typename Shape::Number>& conv,
   }
 }
 
-/// Stores sums of the tile's rows.
-/// @param sums those of this warp, as WarpSums or WarpgroupSums spreads them
+/// Stores the accumulators of the tile's rows.
+/// @param sums accumulators of this warp, in the layout of WarpSums or WarpgroupSums
 /// @param n0 the tile's first channel
-/// @param first_row of the sums, in the tile @param first_channel of the sums, in the tile
+/// @param first_row of the accumulators, in the tile @param first_channel of the accumulators, in
+/// the tile
 template <class Shape, class Sums>
 __device__ void store_rows(const GatheredRows<typename Shape::Number>& conv,
                            const TapList<Shape>& list, const Sums& sums, int n0, int first_row,

@@ -1,5 +1,5 @@
 /// @file implicit_gemm.cuh
-/// @brief What the implicit GEMMs in FP32 work on, the two halves of its taps, and how four
+/// @brief The parameters of the implicit GEMMs in FP32, the two halves of its taps, and how four
 /// accumulators are stored; implicit_gemm.cu and implicit_gemm_split_masks.cu explain them.
 #pragma once
 
@@ -20,8 +20,8 @@ struct ImplicitGemm {
   const float* weights;      ///< [KV][Cin][Cout]
   const float* bias;         ///< [Cout], or null
   float* y;                  ///< [M][Cout], wholly written
-  Activation activation;     ///< Of complete sums.
-  bool add = false;          ///< To what y holds, instead of the bias.
+  Activation activation;     ///< Applied to complete results.
+  bool add = false;          ///< Adds to y instead of the bias.
 };
 
 /// A forward pass over all taps.
@@ -67,7 +67,7 @@ __device__ inline void store_sums(const ImplicitGemm& conv, std::int64_t row, in
 
 /// A half of the taps.
 struct HalfOfTaps {
-  int first_tap, end_tap;     ///< The others are left out.
+  int first_tap, end_tap;     ///< The range of taps of this half.
   const std::int32_t* order;  ///< [M]: which row is the 0th, 1st ..., sorted by this half's masks
   ImplicitGemm conv;          ///< The second half adds to what the first has stored, and activates.
 };
@@ -83,7 +83,7 @@ inline HalfOfTaps half_of(const SparseConvProblem& conv, const SparseConvArrays&
           .conv = part};
 }
 
-/// The bits of a mask's word that stand for the half's taps.
+/// The bits of a mask's word for the half's taps.
 __device__ inline unsigned taps_in_word(const HalfOfTaps& half, int word) {
   const int begin = half.first_tap - 32 * word, end = half.end_tap - 32 * word;
   const unsigned from_begin = begin <= 0 ? ~0u : begin < 32 ? ~0u << begin : 0u;

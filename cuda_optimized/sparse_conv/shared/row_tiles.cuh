@@ -15,9 +15,9 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
-inline constexpr int kRowThreads = 256;  ///< Of a block that works on rows.
-inline constexpr int kWidest = 32;       ///< At most so many threads along a row: one warp.
-/// Blocks of kRowThreads that an SM holds. With more rows than those take, blocks stride.
+inline constexpr int kRowThreads = 256;  ///< Threads of a block that copies rows.
+inline constexpr int kWidest = 32;       ///< Most threads along a row: one warp.
+/// Blocks of kRowThreads that an SM holds. Blocks stride over more rows.
 inline constexpr int kRowBlocksPerSm = 8;
 
 /// Sum of two pieces.
@@ -31,7 +31,7 @@ template <class Piece>
 __device__ inline Piece zeros() {
   return Piece{};
 }
-/// A piece of complete sums, as it is stored.
+/// A piece of complete results with the activation applied.
 __device__ inline float4 activated(Activation activation, float4 sums) {
   return {convladder::activated(activation, sums.x), convladder::activated(activation, sums.y),
           convladder::activated(activation, sums.z), convladder::activated(activation, sums.w)};
@@ -72,7 +72,7 @@ void with_piece(int channels, bool aligned, const Body& body) {
   }
 }
 
-/// Steps whose tiles are in shared memory, or on their way: three of 16 channels, or two of 32.
+/// Steps whose tiles are in shared memory or in flight: three of 16 channels, or two of 32.
 template <class Tile>
 inline constexpr int kStages = Tile::kBlockK > 16 ? 2 : 3;
 
@@ -100,7 +100,7 @@ void with_tile(std::int64_t rows, const SparseConvProblem& conv, const Body& bod
   }
 }
 
-/// For a rung's choice: the tile that with_tile() takes.
+/// For the description of a rung's choice: the tile that with_tile() takes.
 inline std::string tile_in_words(std::int64_t rows, const SparseConvProblem& conv) {
   std::string words;
   with_tile(rows, conv, [&]<class Tile>(std::type_identity<Tile>) {
@@ -110,8 +110,8 @@ inline std::string tile_in_words(std::int64_t rows, const SparseConvProblem& con
 }
 
 /// Where the slots of tap k begin if all pairs are cut into tiles of `tile` rows, none across two
-/// taps. Rounding down and one slot more for each tap are enough, at most one of them stays empty,
-/// and no thread has to add up the tiles of the taps before:
+/// taps. Rounding down plus one slot per tap is sufficient, and at most one slot of a tap stays
+/// empty. No thread has to add up the tiles of the previous taps:
 ///
 ///     offsets     0           10     13                    tile = 4
 ///     tap 0       [....][....][..]                         slots 0, 1, 2
@@ -129,7 +129,7 @@ struct PairTile {
 };
 
 /// The tile in that slot, for slot < first_slot(pairs, KV, tile). Whole warps call it: each lane
-/// looks at another tap's offset, [KV + 1].
+/// reads another tap's offset, [KV + 1].
 __device__ inline PairTile tile_in_slot(std::int64_t slot, const std::int32_t* offsets, int KV,
                                         int tile) {
   int begun = 0;  // taps whose slots begin here or before
@@ -146,7 +146,7 @@ __device__ inline PairTile tile_in_slot(std::int64_t slot, const std::int32_t* o
 
 /// A GEMM: c [M][N] = a [M][K] * b [K][N], row-major.
 struct RowProduct {
-  int M, N, K;     ///< c is M x N, the sums are K long.
+  int M, N, K;     ///< c is M x N, with K products per element.
   const float* a;  ///< [M][K]
   const float* b;  ///< [K][N]
   float* c;        ///< [M][N]
@@ -165,9 +165,9 @@ class TileCopies {
  public:
   static constexpr int kBlockM = Tile::kBlockM, kBlockN = Tile::kBlockN;  ///< Of a tile of c.
   static constexpr int kBlockK = Tile::kBlockK;                           ///< Of a step.
-  static constexpr int kThreads = Tile::kThreads;                         ///< Of a block.
-  /// a's tile is transposed, [k][m]. A warp copies 8 columns of 4 rows at once: with 4 floats
-  /// between the rows of the tile, the copies go to 32 different banks.
+  static constexpr int kThreads = Tile::kThreads;                         ///< Per block.
+  /// a's tile is transposed, [k][m]. A warp copies 8 columns of 4 rows at once: with rows padded by
+  /// 4 floats, the copies go to 32 different banks.
   static constexpr int kPitchA = kBlockM + 4,
                        kPitchB = kBlockN;  ///< Floats from a row of a tile to the next.
   static constexpr int kStageFloats = kBlockK * (kPitchA + kPitchB);  ///< Of both tiles.
@@ -180,7 +180,7 @@ class TileCopies {
       : product_(product), m0_(std::int64_t{m} * kBlockM), n0_(std::int64_t{n} * kBlockN) {
     a_at_ = (m0_ + a_row()) * product_.K + a_column();
     b_at_ = std::int64_t{b_row()} * product_.N + n0_ + b_column();
-    // No step before this one reaches beyond an edge.
+    // No earlier step reaches beyond an edge.
     const bool inside = m0_ + kBlockM <= product_.M && n0_ + kBlockN <= product_.N;
     edge_step_ = inside ? product_.K / kBlockK : 0;
   }
@@ -236,11 +236,11 @@ class TileCopies {
     }
   }
 
-  /// Rows of a beyond M and columns of b beyond N are left out: their sums are not stored. Beyond K
-  /// there must be zeros: cp.async writes them where it is told to read nothing.
+  /// Rows of a beyond M and columns of b beyond N are not copied: their accumulators are not
+  /// stored. Elements beyond K must be zero: cp.async writes zeros where it copies 0 bytes.
   /// @param left columns of a and rows of b from this step on
   __device__ void copy_at_edge(std::int64_t left, float* a_to, float* b_to) const {
-    // Few of many large tiles lie at an edge, and what is unrolled here takes registers from the
+    // Few of many large tiles are at an edge, and unrolling here would take registers from the
     // multiply-adds.
     constexpr int kAtOnce = kBlockM <= 32 ? 4 : 1;
 #pragma unroll(kAtOnce)
@@ -266,7 +266,7 @@ class TileCopies {
   RowProduct product_;
   std::int64_t m0_, n0_;      // the tile's first row and column
   std::int64_t a_at_, b_at_;  // the first elements of the next step that this thread copies
-  int edge_step_;             // the first step that meets an edge
+  int edge_step_;             // the first step that reaches an edge
 };
 
 }  // namespace convladder::BACKEND::cuda_optimized::sparse_conv

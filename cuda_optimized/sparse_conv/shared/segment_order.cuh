@@ -9,21 +9,23 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
-/// What the threads of a block sort. Thread i holds the keys at places i, i + kThreads ...
-/// A key is a row's mask, as far as there is room, and behind it the place where the row stood.
+/// The keys that the threads of a block sort. Thread i holds the keys at positions i, i + kThreads
+/// ... A key is a row's mask, as many bits as fit, followed by the row's original position. Keys at
+/// a distance of up to 16 are exchanged by shuffles within a warp, those at a distance of kThreads
+/// within a thread.
 template <int kThreads, int kKeys>
 struct SortedMasks {
   static constexpr unsigned kRows = kKeys * kThreads;  ///< That are sorted together: a power of 2.
-  static constexpr unsigned kNone = ~0u;               ///< The key of no row: the last one.
-  unsigned exchanged[2][kRows];  ///< Keys that pass between warps; the two alternate.
+  static constexpr unsigned kNone = ~0u;               ///< The key of no row, which sorts last.
+  unsigned exchanged[2][kRows];  ///< Keys exchanged between warps, double-buffered.
 
   /// The key of a row.
-  /// @param mask of its first 32 taps, of `taps` in all @param place where it stands, < kRows
+  /// @param mask of its first 32 taps, of `taps` in all @param place its position, < kRows
   __device__ static unsigned key_of(unsigned mask, int taps, int place) {
     const unsigned high = mask << max(32 - taps, 0) >> 1;  // so that it is less than kNone
     return high / kRows * kRows + static_cast<unsigned>(place);
   }
-  /// Where the row of a key stood.
+  /// The original position of the row of a key.
   __device__ static int place_of(unsigned key) { return static_cast<int>(key % kRows); }
 
   /// Sorts the keys of all threads, in the network of Batcher, "Sorting networks and their
@@ -40,8 +42,8 @@ struct SortedMasks {
         if (between_warps) {
 #pragma unroll
           for (int j = 0; j < kKeys; ++j) exchanged[turn][thread + j * kThreads] = key[j];
-          // Separates these stores from the loads below. Those of the step before are done: the
-          // next stores there come after the next barrier.
+          // Separates these stores from the loads below. The buffers alternate, so the next stores
+          // to this one follow the next barrier.
           __syncthreads();
         }
 #pragma unroll
@@ -99,7 +101,8 @@ __device__ inline void sort_segments(const SegmentOrder& of, SegmentMasks& masks
       const int place = thread + j * kSortThreads;
       if (place < count) of.order[first + place] = first + SegmentMasks::place_of(key[j]);
     }
-    __syncthreads();  // all have read the last keys before those of the next segment come
+    __syncthreads();  // all threads have read the last keys before those of the next segment
+                      // overwrite them
   }
 }
 
@@ -107,10 +110,10 @@ __device__ inline void sort_segments(const SegmentOrder& of, SegmentMasks& masks
 struct OrderedWorkspace {
   std::int32_t* order;  ///< [rows]
   std::byte* rest;      ///< For all else; null without a workspace.
-  std::size_t bytes;    ///< Of the order; the rest begins behind them.
+  std::size_t bytes;    ///< Bytes of the order; the rest begins after them.
 };
 
-/// @param begin the workspace, or null to learn its size
+/// @param begin the workspace, or null to compute its size
 inline OrderedWorkspace ordered_workspace_at(std::int64_t rows, std::byte* begin) {
   WorkspaceCutter cutter(begin);
   OrderedWorkspace work{};

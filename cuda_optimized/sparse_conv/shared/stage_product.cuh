@@ -1,5 +1,5 @@
 /// @file stage_product.cuh
-/// @brief What producers and consumers do: the two loops that a ring of stages lies between;
+/// @brief The loops of producers and consumers, connected by a ring of stages;
 /// implicit_gemm_warp_specialized.cu explains them.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {
 
-/// The loop of the producer warps. What prepare() leaves is there.
+/// The loop of the producer warps, after prepare().
 /// @param row this thread's of the block's first tile
 template <class Shape>
 __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t row,
@@ -20,11 +20,11 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
     TapWalk<Shape> walk(pass, row);
     walk.find(ring.met[turn]);
     if (producer() == 0) ring.following[turn] = following;
-    // Separates these stores from the loads below. The next stores to the same place come two tiles
-    // later: before them all have been here for the tile between, and so have read what they need.
+    // Separates these stores from the loads below. The next stores to the same addresses are two
+    // tiles later; all producers pass this barrier once in between.
     ptx::named_barrier_sync(1, kProducers);
     following = ring.following[turn];
-    row = own_row<Shape>(pass, following);  // on its way until the next tile begins
+    row = own_row<Shape>(pass, following);  // in flight until the next tile begins
     walk.begin(ring.met[turn]);
     const int n = corner_of<Shape>(pass, tile).channel / Shape::N;
 
@@ -34,7 +34,8 @@ __device__ void produce(const Pass<typename Shape::Number>& pass, std::int32_t r
       now = ahead;
       walk.fetch(ahead);
       for (int chunk = 0; chunk < pass.chunks; ++chunk) {
-        // Until the consumers have released the stage; in the first pass through the ring at once.
+        // Until the consumers have released the stage. In the first pass through the ring no stage
+        // is occupied: a wait for the phase before the first one returns at once.
         ptx::mbarrier_wait(&ring.empty[place.stage], place.round ^ 1);
         char* const a = stages + place.stage * Shape::kStageBytes;
         char* const b = a + Shape::kTaps * Shape::kBytesA;
@@ -74,8 +75,8 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   using T = typename Shape::Number;
   const int thread = static_cast<int>(threadIdx.x), lane = thread % 32;
   const int own_row = thread / 32 * 16 + lane / 4;
-  // Only the lane of a warp that gives stages back reads their labels: so no lane can read a label
-  // after its stage has been given back.
+  // Only the lane that releases a warp's stages reads their labels, so that no lane can read a
+  // label after its stage has been released.
   const auto told_all = [lane](const int& number) {
     int told = 0;
     if (lane == 0) told = number;
@@ -83,7 +84,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
   };
   Place<Shape> place;
   for (int ends = kNothing; ends != kBlock;) {
-    // The tile's number comes with its first stage. Its rows are needed at the end.
+    // The label of a tile's first stage has the tile's index. The rows are needed at the end.
     ptx::mbarrier_wait(&ring.full[place.stage], place.round);
     const Corner corner = corner_of<Shape>(pass, told_all(ring.label[place.stage].tile));
     std::int32_t rows[kRowTiles][2];
@@ -99,7 +100,8 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
     int last_stage = -1;
     do {
       ptx::mbarrier_wait(&ring.full[place.stage], place.round);
-      ptx::fence_proxy_async();  // threads have copied what wgmma will read
+      ptx::fence_proxy_async();  // cp.async writes through the generic proxy, wgmma reads through
+                                 // the async proxy
       ends = told_all(ring.label[place.stage].ends);
       const char* const a = stages + place.stage * Shape::kStageBytes;
       const char* const b = a + Shape::kTaps * Shape::kBytesA;
@@ -123,7 +125,7 @@ __device__ void consume(const Pass<typename Shape::Number>& pass, Ring<Shape>& r
         }
       }
       ptx::wgmma_commit_group();
-      // All but this stage's products are done: the stage before may be overwritten.
+      // All products but this stage's are done: the stage before may be overwritten.
       ptx::wgmma_wait_group<1>();
       if (last_stage >= 0 && lane == 0) ptx::mbarrier_arrive(&ring.empty[last_stage]);
       last_stage = place.stage;

@@ -13,24 +13,24 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_conv::producers {
 
-/// Where a tile begins.
+/// The first row and channel of a tile.
 struct Corner {
-  std::int64_t row;  ///< Its place in the order.
+  std::int64_t row;  ///< Its index in the order.
   int channel;       ///< The first one.
 };
 /// The corner of a tile, by its number.
 template <class Shape>
 __device__ Corner corner_of(const Pass<typename Shape::Number>& pass, int tile) {
-  // The last rows of the order have the most taps: their tiles begin first.
+  // The last rows of the order have the most taps: their tiles start first.
   const int m = tile / pass.tiles_n;
   return {std::int64_t{pass.tiles_m - 1 - m} * kTileRows, (tile - m * pass.tiles_n) * Shape::N};
 }
 
-/// A stage's place in the ring, and how often the ring has been gone through, modulo 2.
+/// A stage's index in the ring and its phase bit: the number of passes through the ring, modulo 2.
 template <class Shape>
 struct Place {
-  int stage = 0;       ///< Its number.
-  unsigned round = 0;  ///< Of the ring.
+  int stage = 0;       ///< Its index.
+  unsigned round = 0;  ///< The phase bit.
   /// The next stage.
   __device__ void advance() {
     if (++stage < Shape::kStages) return;
@@ -42,16 +42,16 @@ struct Place {
 /// What ends with a stage: nothing, its tile, or all tiles of the block.
 enum Ends { kNothing, kTile, kBlock };
 
-/// What producers and consumers share, beside the stages.
+/// Shared state of producers and consumers, besides the stages.
 template <class Shape>
 struct Ring {
   std::uint64_t full[Shape::kStages],  ///< all copies have landed
       empty[Shape::kStages];           ///< all consumer warps have read it
-  /// What a stage is: of which tile, and what ends with it.
+  /// The tile of a stage, and what ends with it.
   struct Label {
-    int tile,               ///< Its number.
+    int tile,               ///< Its index.
         ends;               ///< An Ends.
-  } label[Shape::kStages];  ///< By stage.
+  } label[Shape::kStages];  ///< Indexed by stage.
   // For the producers alone; two of each, for this tile and the next one.
   unsigned met[2][kMaxWords][kProducerWarps];  ///< taps that any row of a warp has
   int following[2];                            ///< the tile after this one
@@ -60,7 +60,7 @@ struct Ring {
 /// A producer's number among the producers.
 __device__ inline int producer() { return static_cast<int>(threadIdx.x) - kConsumers; }
 
-/// Takes more registers, or gives some back. All warps of a warpgroup call it.
+/// setmaxnreg: allocates registers to the warp, or releases some. All warps of a warpgroup call it.
 template <int kRegisters, int kBefore>
 __device__ void set_registers() {
   if constexpr (kRegisters > kBefore) {
@@ -70,14 +70,14 @@ __device__ void set_registers() {
   }
 }
 
-/// A producer's way through the taps of a tile.
+/// A producer's iteration over the taps of a tile.
 template <class Shape>
 class TapWalk {
  public:
   /// The taps of a stage, and the inputs of this lane's row at them, or -1.
   struct Group {
     bool exists = false;                    ///< Whether there are any.
-    int tap[Shape::kTaps] = {};             ///< Their numbers.
+    int tap[Shape::kTaps] = {};             ///< Their indices.
     std::int32_t index[Shape::kTaps] = {};  ///< Inputs, or -1.
   };
 
@@ -104,8 +104,8 @@ class TapWalk {
     left_ = all_of(0);
   }
 
-  /// The next taps; none if all are done. Behind the last tap the group is filled up with it, but
-  /// without inputs.
+  /// The next taps; none if all are done. An incomplete group is filled with its last tap, without
+  /// inputs.
   __device__ void fetch(Group& group) {
     int tap = 0;
 #pragma unroll
@@ -176,7 +176,8 @@ __device__ void ask_for_rows(const Pass<typename Shape::Number>& pass, std::int3
   }
 }
 
-/// What a sum becomes in the result; of a channel that does not exist, anything.
+/// Converts an accumulator to the element of the result; undefined for a channel that does not
+/// exist.
 template <class T>
 __device__ T finished(const GatheredRows<T>& conv, int channel, float sum) {
   const bool biased = conv.bias != nullptr && channel < conv.channels;
@@ -184,8 +185,9 @@ __device__ T finished(const GatheredRows<T>& conv, int channel, float sum) {
   return rounded_to<T>(activated(conv.activation, sum + bias));
 }
 
-/// Stores a warp's 16 rows. wgmma leaves four lanes two neighbours each of the 8 sums that a
-/// fragment has of a row; so they exchange pairs, until each has neighbours of one fragment:
+/// Stores a warp's 16 rows. After wgmma, each of four lanes has two neighbouring accumulators of
+/// the 8 that a fragment has of a row. They exchange pairs, until each lane has neighbours of one
+/// fragment:
 ///
 ///                fragment 0   1   2   3                              0 ... 3
 ///       lane 0           a0  b0  c0  d0     with lane ^ 1, and       a0 a1 a2 a3
@@ -241,8 +243,8 @@ __device__ void store_pieces(const GatheredRows<typename Shape::Number>& conv, c
   }
 }
 
-/// Stores a tile of sums.
-/// @param sums of this warp, kRowTiles of them @param rows of this lane, or -1
+/// Stores a tile of accumulators.
+/// @param sums accumulators of this warp, kRowTiles of them @param rows of this lane, or -1
 /// @param first the tile's first channel
 /// @param pieces whether rows of the result consist of them
 template <class Shape, class Sums>

@@ -21,41 +21,42 @@ constexpr int kTileRows = 128;  ///< Of a block; a producer thread owns one of t
 constexpr int kRowTiles = kTileRows / kWarpgroupRows;                    ///< Of the consumers.
 constexpr int kConsumers = 128;                                          ///< Threads: a warpgroup.
 constexpr int kProducers = kTileRows, kProducerWarps = kProducers / 32;  ///< Another one.
-constexpr int kBlockThreads = kConsumers + kProducers;                   ///< Of a block.
+constexpr int kBlockThreads = kConsumers + kProducers;                   ///< Per block.
 constexpr int kMaxWords = kMaxTaps / 32;                                 ///< Of a mask.
 
-/// What a stage is, and how many there are. A stage has `taps` tiles of rows, and behind them as
+/// The size of a stage and the number of stages. A stage has `taps` tiles of rows, followed by as
 /// many of weights, all with rows of `tap_bytes`.
 struct StageSizes {
-  int tap_bytes;   ///< Of the channels of a row that lie in a stage: 32, 64 or 128.
+  int tap_bytes;   ///< Bytes of a row's channels in a stage: 32, 64 or 128.
   int taps;        ///< Of a stage; above 1 only where tap_bytes are all channels.
-  int channels;    ///< Of a block's tile.
-  int stages = 3;  ///< In shared memory.
-  int blocks = 3;  ///< That should fit on an SM.
+  int channels;    ///< Size of a block's tile.
+  int stages = 3;  ///< Number of stages in shared memory.
+  int blocks = 3;  ///< Blocks that should be resident on an SM.
 };
 
-/// What follows from them for a type.
+/// The constants that follow from these sizes for a type.
 template <class T, StageSizes kSizes>
 struct StageShape {
-  using Number = T;                                          ///< Of features and weights.
+  using Number = T;                                          ///< Type of features and weights.
   static constexpr int kTapBytes = kSizes.tap_bytes;         ///< Of a row of a tap.
-  static constexpr int kTaps = kSizes.taps;                  ///< Of a stage.
+  static constexpr int kTaps = kSizes.taps;                  ///< Per stage.
   static constexpr int N = kSizes.channels;                  ///< Channels of a tile.
-  static constexpr int kStages = kSizes.stages;              ///< In shared memory.
-  static constexpr int kBlocks = kSizes.blocks;              ///< That should fit on an SM.
-  static constexpr int kSize = static_cast<int>(sizeof(T));  ///< Bytes of a number.
+  static constexpr int kStages = kSizes.stages;              ///< Number of stages in shared memory.
+  static constexpr int kBlocks = kSizes.blocks;              ///< Blocks that should be resident on
+                                                             ///< an SM.
+  static constexpr int kSize = static_cast<int>(sizeof(T));  ///< Bytes of an element.
   static constexpr int kDepth = kTapBytes / kSize;           ///< Channels of a tap in a stage.
-  static constexpr int kCount = kPiece / kSize;              ///< Numbers of a piece.
+  static constexpr int kCount = kPiece / kSize;              ///< Elements of a piece.
   static constexpr int kPieces = kTapBytes / kPiece;         ///< Of a row.
   static constexpr int kBytesA = kTileRows * kTapBytes;      ///< Rows of a tap.
   static constexpr int kBytesB = N * kTapBytes;              ///< Weights of a tap.
-  static constexpr int kStageBytes = kTaps * (kBytesA + kBytesB);  ///< Of a stage.
+  static constexpr int kStageBytes = kTaps * (kBytesA + kBytesB);  ///< Per stage.
   /// Dynamic shared memory of a block.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + kSwizzleAtom;
-  /// What the compiler gives each thread, so that kBlocks fit.
+  /// Registers per thread at which kBlocks fit on an SM.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
-  /// Registers of a producer, where consumers need more for their sums than producers for their
-  /// indices; 0: evenly.
+  /// Registers of a producer, where consumers need more for their accumulators than producers for
+  /// their indices; 0: evenly.
   static constexpr int kProducerRegisters = kRowTiles * N / 2 + 40 > kEvenly ? 56 : 0;
   /// Registers of a consumer: all others.
   static constexpr int kConsumerRegisters =
@@ -119,7 +120,7 @@ bool result_is_pieces(int channels) {
   return channels % (2 * kExchanged<Shape>) == 0;
 }
 
-/// Why producer warps cannot gather for a product of so many rows and channels, if so.
+/// The reason why producer warps do not support this number of rows and channels, or none.
 inline Declined declined_by_producers(const SparseConvProblem& conv, std::int64_t rows,
                                       int channels) {
   if (const Declined why = declined_by_precision(conv)) return why;
@@ -135,7 +136,7 @@ inline Declined declined_by_producers(const SparseConvProblem& conv, std::int64_
   return why_not("sm_90a");
 }
 
-/// What it chooses, in a few words.
+/// A short description of its choice.
 /// @param rows of `to`
 inline std::string producers_in_words(const SparseConvProblem& conv, std::int64_t rows, int summed,
                                       int channels) {
@@ -154,23 +155,23 @@ inline std::string producers_in_words(const SparseConvProblem& conv, std::int64_
 template <class T>
 struct Pass {
   GatheredRows<T> conv;  ///< `from` and `weights` as prepare() leaves them
-  int pitch;             ///< numbers of a row of `from`
+  int pitch;             ///< elements of a row of `from`
   int chunks;            ///< stages that a row's channels take
-  int tiles_m, tiles_n;  ///< down, and side by side
+  int tiles_m, tiles_n;  ///< tiles along rows and along channels
   int tiles;             ///< of rows and channels
-  unsigned* handed_out;  ///< tiles beyond the blocks' first ones
+  unsigned* handed_out;  ///< counter of tiles beyond the first one of each block
 };
 
-/// The workspace, front to back.
+/// Layout of the workspace, in order of addresses.
 template <class T>
 struct Workspace {
   unsigned* handed_out;  ///< See Pass.
   T* blocks;             ///< Of weights.
   T* copy;               ///< Of rows.
-  std::size_t bytes;     ///< Of all.
+  std::size_t bytes;     ///< Total size in bytes.
 };
 
-/// @param sources rows of `from` @param begin the workspace, or null to learn its size
+/// @param sources rows of `from` @param begin the workspace, or null to compute its size
 template <class Shape>
 Workspace<typename Shape::Number> workspace_at(int taps, std::int64_t sources, int summed,
                                                int channels, std::byte* begin) {
@@ -197,7 +198,7 @@ std::size_t producers_workspace_bytes(int taps, std::int64_t rows, std::int64_t 
   return bytes;
 }
 
-/// What prepare() makes before the product.
+/// The parameters of prepare(), which runs before the GEMM.
 template <class T>
 struct Preparation {
   int taps,                 ///< As GatheredRows::taps.
@@ -207,10 +208,10 @@ struct Preparation {
       tiles_n;              ///< As Pass::tiles_n.
   const T *weights, *rows;  ///< as GatheredRows::weights and GatheredRows::from
   T* blocks;                ///< [tiles_n][taps][chunks]: weights [N][kDepth], permuted
-  int pitch;                ///< of a row of `copy`, in numbers; whole pieces
+  int pitch;                ///< elements of a row of `copy`; a multiple of a piece
   std::int64_t pieces;      ///< of `copy`; 0: there is none
   bool by_pieces;           ///< whether `rows` consist of pieces, as well
-  T* copy;                  ///< [...][pitch]: rows as operands, zeros behind the last channel
+  T* copy;                  ///< [...][pitch]: rows as operands, zeros after the last channel
   unsigned* handed_out;     ///< zeroed
 
   /// Of the blocks of weights.
@@ -220,7 +221,7 @@ struct Preparation {
   }
 };
 
-/// What there is to prepare for a product.
+/// The preparation of a GEMM.
 /// @param sources rows of conv.from
 template <class Shape>
 Preparation<typename Shape::Number> preparation_of(const GatheredRows<typename Shape::Number>& conv,
@@ -248,7 +249,7 @@ Preparation<typename Shape::Number> preparation_of(const GatheredRows<typename S
   return preparation;
 }
 
-/// The product behind it.
+/// The parameters of the GEMM after the preparation.
 template <class Shape>
 Pass<typename Shape::Number> pass_after(const Preparation<typename Shape::Number>& preparation,
                                         const GatheredRows<typename Shape::Number>& conv) {
@@ -261,7 +262,7 @@ Pass<typename Shape::Number> pass_after(const Preparation<typename Shape::Number
                                        .tiles = tiles_m * preparation.tiles_n,
                                        .handed_out = preparation.handed_out};
   pass.conv.weights = preparation.blocks;
-  // Also where there is no row at all: a copy of nothing begins at a piece, too.
+  // Also where there is no row at all: a copy of 0 bytes needs an aligned address, too.
   if (preparation.pieces != 0 || !begins_at_piece(conv.from)) pass.conv.from = preparation.copy;
   return pass;
 }

@@ -1,5 +1,6 @@
 /// @file warp_accumulators.cuh
-/// @brief The sums of a warp's tile, as mma.sync spreads them, and where it looks for its operands.
+/// @brief The accumulators of a warp's tile, in mma.sync's fragment layout, and the addresses of
+/// its operands.
 #pragma once
 
 #include <type_traits>
@@ -10,11 +11,11 @@
 namespace convladder::BACKEND::cuda_optimized::sparse_conv {
 
 /// How the pieces of float weights [k][c] are permuted: a warp reads rows k = 0 ... 3, and in each
-/// 8 pieces side by side. Two pieces of each of the four rows are read together: they lie in
-/// different banks.
+/// 8 contiguous pieces. Two pieces of each of the four rows are read together, from different
+/// banks.
 HOST_DEVICE constexpr int permutation_of_weights(int row) { return row % 2 * 4 + row / 2 % 2 * 2; }
 
-/// Where piece `piece` of a row of a stage's weights lies, in bytes.
+/// The offset of piece `piece` in a row of a stage's weights, in bytes.
 template <class T, int kRowBytes>
 HOST_DEVICE constexpr int place_of_weights(int row, int piece) {
   if constexpr (std::is_same_v<T, float>) {
@@ -24,23 +25,23 @@ HOST_DEVICE constexpr int place_of_weights(int row, int piece) {
   }
 }
 
-/// A warp's sums: kWarpRows rows, kN channels, as mma.sync spreads them.
+/// A warp's accumulators: kWarpRows rows, kN channels, in mma.sync's fragment layout.
 template <class T, int kN>
 struct WarpSums {
   static constexpr int kRows = kWarpRows / 16, kColumns = kN / 8;  ///< Fragments down, across.
-  float of[kRows][kColumns][4] = {};                               ///< The sums.
+  float of[kRows][kColumns][4] = {};                               ///< The accumulators.
 
   /// Of this thread in its warp.
   __device__ static int lane() { return static_cast<int>(threadIdx.x) % 32; }
 
-  /// Where a lane's first piece lies in a warp's rows of kRowBytes: in row lane % 16, and there the
-  /// first piece for lanes 0 ... 15, the second for the others, as ldmatrix wants it.
+  /// The address of a lane's first piece in a warp's rows of kRowBytes: in row lane % 16, and there
+  /// the first piece for lanes 0 ... 15, the second for the others, as ldmatrix requires.
   template <int kRowBytes>
   __device__ static int first_left() {
     const int row = lane() % 16;
     return row * kRowBytes + (lane() / 16 ^ permutation<kRowBytes / kPiece>(row)) * kPiece;
   }
-  /// Where a lane's first piece of the weights from channel n0 on lies, a multiple of 32.
+  /// The address of a lane's first piece of the weights from channel n0 on, a multiple of 32.
   template <int kRowBytes>
   __device__ static int first_right(int n0) {
     if constexpr (std::is_same_v<T, float>) {
@@ -68,8 +69,8 @@ struct WarpSums {
 #pragma unroll
         for (int j = 0; j < 4; ++j) left[i][j] = ptx::to_tf32(__uint_as_float(left[i][j]));
       }
-      // Channel 32 h + 4 g + j of the tile is column g of fragment 4 h + j: so a lane's numbers of
-      // four fragments lie side by side.
+      // Channel 32 h + 4 g + j of the tile is column g of fragment 4 h + j: so a lane's elements of
+      // four fragments are contiguous.
 #pragma unroll
       for (int h = 0; h < kColumns / 4; ++h) {
         const auto* const at =
@@ -109,10 +110,10 @@ struct WarpSums {
     for (int i = 0; i < kRows; ++i) ptx::mma_m16n8k8_tf32(of[i][column], left[i], right);
   }
 
-  /// Neighbouring sums of a row that a thread has.
+  /// Contiguous accumulators of a row that a thread has.
   static constexpr int kTogether = std::is_same_v<T, float> ? 4 : 2;
-  /// Calls visit(row, channel, values) for each run of kTogether neighbouring sums of this thread;
-  /// rows and channels count within the warp's tile.
+  /// Calls visit(row, channel, values) for each group of kTogether contiguous accumulators of this
+  /// thread; rows and channels count within the warp's tile.
   template <class Visit>
   __device__ void for_each(const Visit& visit) const {
     const int group = lane() / 4, place = lane() % 4;

@@ -1,6 +1,6 @@
 /// @file mma_rows.cuh
-/// @brief Tiles in shared memory whose rows lie along k, how mma.sync multiplies two of them, and
-/// how its sums are stored.
+/// @brief Tiles in shared memory whose rows are contiguous along k, their multiplication by
+/// mma.sync, and the store of its accumulators.
 #pragma once
 
 #include "core/cuda/ptx.hpp"
@@ -9,21 +9,21 @@
 
 namespace convladder::BACKEND::cuda_optimized::sparse_dgrad {
 
-/// A tile in shared memory: rows of S::kBytes, whose pieces of 16 bytes change places.
+/// A tile in shared memory: rows of S::kBytes, whose pieces of 16 bytes are swizzled.
 template <class T, class S>
 struct Rows {
   static constexpr int kNumbers = 16 / static_cast<int>(sizeof(T));  ///< of a piece
   static constexpr int kPieces = S::kBytes / 16;                     ///< of a row
-  static constexpr int kStep = kPieces * kNumbers;                   ///< numbers of a row
-  /// Where piece `piece` of row `row` begins. A row of 128 bytes fills the 32 banks once; of 64
-  /// bytes two rows do, so there every second row takes the next place.
+  static constexpr int kStep = kPieces * kNumbers;                   ///< elements of a row
+  /// Where piece `piece` of row `row` begins. A row of 128 bytes spans the 32 banks once; two rows
+  /// of 64 bytes do, so the swizzle then changes every second row.
   HOST_DEVICE static int at(int row, int piece) {
     const int turn = kPieces == 8 ? row : row / 2;
     return row * kStep + (piece ^ turn % kPieces) * kNumbers;
   }
 };
 
-/// Adds the products of a stage to a warp's sums, 32 x kWarpN: fragments of mma.sync.
+/// Adds the products of a stage to a warp's accumulators, 32 x kWarpN: fragments of mma.sync.
 /// @param m0 the warp's first row of a
 /// @param n0 its first row of b
 template <class T, class S>
@@ -57,7 +57,7 @@ __device__ void multiply(const T* a_tile, const T* b_tile, int m0, int n0,
   }
 }
 
-/// Stores two sums side by side.
+/// Stores two contiguous accumulators.
 template <class T, bool kAligned>
 __device__ void store_two(T* to, float first, float second, int count) {
   if constexpr (kAligned && sizeof(T) == 4) {

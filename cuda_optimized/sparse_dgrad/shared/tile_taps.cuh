@@ -1,6 +1,6 @@
 /// @file tile_taps.cuh
-/// @brief Which taps a tile of rows has, and which rows these meet: the index of an implicit GEMM's
-/// gathered operand, in shared memory.
+/// @brief The taps of a tile of rows and their input rows: the index of an implicit GEMM's gathered
+/// operand A, in shared memory.
 #pragma once
 
 #include "core/cuda/launch.hpp"
@@ -19,7 +19,7 @@ template <int kRows, int kGroup>
 struct TileTaps {
   static_assert(kRows % 32 == 0 && 32 % kGroup == 0, "a warp finds the taps of whole groups");
 
-  int met[32][kRows];               ///< by ordinal of the tile's tap: which row each row meets
+  int met[32][kRows];               ///< by ordinal of the tile's tap: the input row of each row
   int row[kRows];                   ///< which row of dx it is, or -1 past the last one
   unsigned groups[kRows / kGroup];  ///< the taps that any row of a group has, as bits
 
@@ -31,13 +31,14 @@ struct TileTaps {
     }
   }
 
-  /// Finds the taps of word `word`, of those in `wanted`, and what they meet. All threads of the
+  /// Finds the taps of word `word`, of those in `wanted`, and their input rows. All threads of the
   /// block take part; each warp finds those of 32 rows at a time.
   /// @returns the tile's taps, as bits
   __device__ unsigned find(const std::int32_t* table, const std::int32_t* mask, int words, int word,
                            unsigned wanted, std::int64_t rows) {
     const int threads = static_cast<int>(blockDim.x), thread = static_cast<int>(threadIdx.x);
-    __syncthreads();  // separates the last word's uses, and the choice of rows, from what follows
+    __syncthreads();  // separates the reads of the previous word, and the choice of rows, from the
+                      // writes below
     for (int i = thread; i < kRows; i += threads) {
       unsigned bits = bits_of(i, mask, words, word) & wanted;
 #pragma unroll
@@ -46,7 +47,7 @@ struct TileTaps {
       }
       if (i % kGroup == 0) groups[i / kGroup] = bits;
     }
-    __syncthreads();  // the groups' taps are there
+    __syncthreads();  // the taps of all groups are stored
     unsigned taps = 0;
 #pragma unroll
     for (int group = 0; group < kRows / kGroup; ++group) taps |= groups[group];
@@ -59,7 +60,7 @@ struct TileTaps {
         met[ordinal++][i] = (mine >> bit & 1u) != 0 ? table[(32 * word + bit) * rows + row[i]] : -1;
       }
     }
-    __syncthreads();  // what they meet is there
+    __syncthreads();  // the input rows are stored
     return taps;
   }
 
@@ -69,7 +70,7 @@ struct TileTaps {
   }
 };
 
-/// Those taps of word `word` that lie in first ... end - 1, as bits.
+/// Those taps of word `word` in first ... end - 1, as bits.
 HOST_DEVICE inline unsigned taps_between(int first, int end, int word) {
   const int from = first - 32 * word, to = end - 32 * word;
   if (to <= 0 || from >= 32) return 0;

@@ -1,5 +1,5 @@
 /// @file threads_along.cuh
-/// @brief How the threads of a block stand along rows of channels, and how many each has.
+/// @brief The shape of a block along rows of channels, and the vector width of its threads.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline int vector_width(int C, std::initializer_list<const void*> arrays) {
   return 1;
 }
 
-/// How many threads of a block stand along a row of so many vectors: a power of two, at most
+/// The number of threads of a block along a row of this many vectors: a power of two, at most
 /// `most`.
 inline int threads_along(int vectors, int most) {
   int width = 1;

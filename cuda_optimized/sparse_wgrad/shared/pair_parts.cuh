@@ -35,7 +35,7 @@ struct PairParts {
 constexpr int kMaxSlabs = 32;  ///< Slabs at most.
 
 /// Cuts the pairs of a problem: about `wanted` parts, but no shorter or longer ones than these.
-/// Depends on nothing but the problem, and so do the bits of the sums.
+/// Depends on the problem alone, and so do the bits of the result.
 /// @param shortest pairs of a part; all parts have a multiple of them, but for the last ones
 inline PairParts cut_pairs(const SparseConvProblem& conv, std::int64_t wanted, int shortest,
                            int longest) {
@@ -90,14 +90,14 @@ inline std::string in_words(const PairParts& parts, int shortest, int longest) {
               how_many(parts.slabs(), "slab"));
 }
 
-/// A part: its tap, and where its pairs lie.
+/// A part: its tap, and its range of pairs.
 struct PairPart {
   int k;             ///< the tap
   int first, count;  ///< pairs
 };
 
-/// Finds part `index` of a slab. Each lane looks at a tap, and a prefix sum over the warp tells
-/// whose parts they are. All lanes of a warp take part.
+/// Finds part `index` of a slab. Each lane takes one tap, and a prefix sum over the warp gives the
+/// tap of each part. All lanes of a warp take part.
 /// @returns whether there is such a part
 __device__ inline bool part_at(const PairParts& parts, const std::int32_t* offsets, int slab,
                                int index, PairPart* part) {
@@ -127,7 +127,7 @@ __device__ inline bool part_at(const PairParts& parts, const std::int32_t* offse
   return false;
 }
 
-/// What a block computes: a tile of a part's sums.
+/// The work of a block: a tile of a part's partial result.
 struct BlockWork {
   PairPart part;  ///< its pairs
   int slot;       ///< its number among the parts of all slabs
@@ -135,7 +135,7 @@ struct BlockWork {
 };
 
 /// The work of this block, all of whose threads call it. Grid (parts of a slab, tiles of channels,
-/// slabs): the same pairs' tiles follow one another at a distance, slabs one after the other.
+/// slabs): blocks of the same pairs are a grid row apart, and slabs follow one another.
 /// @param tiles_out tiles of Cout
 /// @returns whether there is any
 template <int kTileIn, int kTileOut>
@@ -150,7 +150,7 @@ __device__ bool work_of_block(const PairParts& parts, const std::int32_t* offset
   return true;
 }
 
-/// What the kernels in FP32 work on.
+/// The parameters of the FP32 kernels.
 struct PairProduct {
   int Cin, Cout;                        ///< Channels of features and of dy.
   PairParts parts;                      ///< Which pairs a block adds up.
@@ -207,10 +207,10 @@ struct MmaNumber<BFloat16> {
   }
 };
 
-/// Copies 16 bytes of a row to shared memory, of which the first `count` numbers exist; zeros for
+/// Copies 16 bytes of a row to shared memory, of which the first `count` elements exist; zeros for
 /// the others.
 /// @tparam kAligned all of them exist, or none, and `from` is a multiple of 16 bytes: then the copy
-/// is asynchronous. Otherwise it is there at once, and passes through registers.
+/// is asynchronous. Otherwise it is synchronous, through registers.
 template <class T, bool kAligned>
 __device__ inline void copy_piece(T* to, const T* from, int count) {
   if constexpr (kAligned) {
@@ -230,7 +230,7 @@ __device__ inline void copy_piece(T* to, const T* from, int count) {
 template <class Layout, int kThreads, bool kAligned>
 class RowGather {
  public:
-  using Number = typename Layout::Number;  ///< what rows consist of
+  using Number = typename Layout::Number;  ///< type of the elements
 
   /// @param column which entry of a pair is the row
   /// @param first, count the part's pairs
@@ -239,8 +239,8 @@ class RowGather {
       : from_(from), channels_(channels), c_(c0 + channel()),
         pair_(pairs + std::int64_t{first} * kPairColumns + column), left_(count) {}
 
-  /// Loads the indices of the next step's rows, long before they are needed: a row
-  /// can be copied only when its index is there.
+  /// Loads the indices of the next step's rows, well before they are needed: a row can be copied
+  /// only after its index has been loaded.
   __device__ void load_rows() {
 #pragma unroll
     for (int j = 0; j < kRows; ++j) {
@@ -282,7 +282,7 @@ class RowGather {
 
 constexpr int kStepPairs = 16;  ///< Pairs whose rows are in shared memory at a time, in each stage.
 
-/// A tile of kStepPairs rows, as they lie.
+/// A tile of kStepPairs rows, in the layout of memory.
 template <int kTileChannels>
 struct PlainRows {
   using Number = float;                                                 ///< See RowGather.

@@ -12,7 +12,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 
 constexpr int kConsumers = 128;                         ///< Threads: a warpgroup that multiplies.
 constexpr int kProducers = 128;                         ///< Four warps that gather.
-constexpr int kBlockThreads = kConsumers + kProducers;  ///< Of a block.
+constexpr int kBlockThreads = kConsumers + kProducers;  ///< Per block.
 
 /// A producer's number among the producers.
 __device__ inline int producer() { return static_cast<int>(threadIdx.x) - kConsumers; }
@@ -20,23 +20,24 @@ __device__ inline int producer() { return static_cast<int>(threadIdx.x) - kConsu
 /// What a stage is, and how many there are.
 struct PairStageSizes {
   int channels;  ///< Of a block's tile: of Cin, and of Cout.
-  int pairs;     ///< Of a stage.
-  int stages;    ///< In shared memory.
-  int blocks;    ///< That should fit on an SM.
+  int pairs;     ///< Per stage.
+  int stages;    ///< Number of stages in shared memory.
+  int blocks;    ///< Blocks that should be resident on an SM.
 };
 
 /// A tile of channels x channels, and its stages. A stage is so many pairs' rows of features, and
-/// behind them their rows of dy, each in pieces of up to 64 channels: [piece][pair][channel].
+/// followed by their rows of dy, each in pieces of up to 64 channels: [piece][pair][channel].
 template <class T, PairStageSizes kSizes>
 struct PairStages {
-  using Number = T;                                                    ///< Of features and dy.
-  static constexpr int kTile = kSizes.channels;                        ///< Of Cin, and of Cout.
-  static constexpr int kPairs = kSizes.pairs;                          ///< Of a stage.
-  static constexpr int kStages = kSizes.stages;                        ///< In shared memory.
-  static constexpr int kBlocks = kSizes.blocks;                        ///< On an SM.
-  static constexpr int kColumns = kTile < 64 ? kTile : 64;             ///< Channels of a piece.
-  static constexpr int kRowBytes = kColumns * 2;                       ///< Of a row of it.
-  static constexpr int kPieceBytes = kPairs * kRowBytes;               ///< Of a piece.
+  using Number = T;                                         ///< Of features and dy.
+  static constexpr int kTile = kSizes.channels;             ///< Of Cin, and of Cout.
+  static constexpr int kPairs = kSizes.pairs;               ///< Per stage.
+  static constexpr int kStages = kSizes.stages;             ///< Number of stages in shared
+                                                            ///< memory.
+  static constexpr int kBlocks = kSizes.blocks;             ///< On an SM.
+  static constexpr int kColumns = kTile < 64 ? kTile : 64;  ///< Channels of a piece.
+  static constexpr int kRowBytes = kColumns * 2;            ///< Of a row of it.
+  static constexpr int kPieceBytes = kPairs * kRowBytes;    ///< Of a piece.
   static constexpr int kFactorBytes = kTile / kColumns * kPieceBytes;  ///< Of one operand.
   static constexpr int kStageBytes = 2 * kFactorBytes;                 ///< Of both.
   static constexpr int kRowTiles = ceil_div(kTile, 64);  ///< Products of wgmma, one below another.
@@ -45,9 +46,10 @@ struct PairStages {
   static constexpr int kAhead = 2;                           ///< Steps that it looks up ahead.
   /// Dynamic shared memory of a block.
   static constexpr std::size_t kSharedBytes = kStages * kStageBytes + sparse_conv::kSwizzleAtom;
-  /// What the compiler gives each thread, so that kBlocks fit.
+  /// Registers per thread at which kBlocks fit on an SM.
   static constexpr int kEvenly = 65536 / kBlocks / kBlockThreads / 8 * 8;
-  /// Registers of a producer, where consumers need more for their sums; 0: all have as many.
+  /// Registers of a producer, where consumers need more for their accumulators; 0: evenly
+  /// distributed.
   static constexpr int kProducerRegisters = kTile == 128 ? 56 : 0,
                        kConsumerRegisters =
                            kTile == 128 ? 2 * kEvenly - 56 : 0;  ///< Of a consumer.
@@ -56,11 +58,11 @@ struct PairStages {
   static_assert(kBlocks * (kSharedBytes + 2048) <= 227 * 1024, "shared memory of an SM");
 };
 
-/// A stage's place in the ring, and how often the ring has been passed, modulo 2: the parity that a
-/// wait for its barrier needs.
+/// A stage's index in the ring, and its phase bit, the number of passes through the ring modulo 2:
+/// the parity that a wait for its barrier needs.
 template <class S>
 struct Place {
-  int stage = 0;       ///< Its number.
+  int stage = 0;       ///< Its index.
   unsigned round = 0;  ///< Passes through the ring, modulo 2.
   /// The next stage.
   __device__ void advance() {
@@ -82,7 +84,7 @@ struct PairSteps {
 template <class Shape, bool kAligned>
 class StagedRows {
  public:
-  using Number = typename Shape::Number;  ///< what rows consist of
+  using Number = typename Shape::Number;  ///< type of the elements
 
   /// @param c0 the tile's first channel
   __device__ StagedRows(const Number* from, int channels, int c0, const std::int32_t* pairs,
@@ -95,8 +97,8 @@ class StagedRows {
     int of[Shape::kNumbers];  ///< -1: none
   };
 
-  /// Loads the indices of the next step's rows, long before they are needed: a row
-  /// can be copied only when its index is there.
+  /// Loads the indices of the next step's rows, well before they are needed: a row can be copied
+  /// only after its index has been loaded.
   __device__ void load(Numbers& numbers) {
 #pragma unroll
     for (int j = 0; j < Shape::kNumbers; ++j) {
@@ -122,7 +124,7 @@ class StagedRows {
     for (int i = 0; i < Shape::kWarpPairs; i += kAtOnce) {
       const int number = __shfl_sync(0xFFFFFFFF, numbers.of[i / 32], i % 32 + below);
       const int piece = copy % kPieces ^ sparse_conv::permutation<kPieces>(i | below);
-      // The product of unsigned numbers of 32 bits, and the sum, are one instruction.
+      // Unsigned 32-bit product and addition: one IMAD instruction.
       sparse_conv::copy_piece<kAligned>(
           to + i * Shape::kRowBytes + piece * 16,
           from + static_cast<unsigned>(max(number, 0)) * std::uint64_t{channels_},
@@ -143,9 +145,9 @@ class StagedRows {
 
 namespace turns {
 
-inline constexpr int kWidth = 32;              ///< Pieces of dw that a block adds up at a time,
+inline constexpr int kWidth = 32;              ///< Pieces of dw that a block reduces at a time,
 inline constexpr int kGroups = 8;              ///< and threads for each of them.
-inline constexpr std::int64_t kBlocks = 1024;  ///< As many as an H200 holds at once, about.
+inline constexpr std::int64_t kBlocks = 1024;  ///< About the number that an H200 holds at once.
 
 /// Sum of two pieces.
 __device__ inline float plus(float a, float b) { return a + b; }
@@ -166,7 +168,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
   __shared__ Piece of_group[kGroups][kWidth];
   const int column = static_cast<int>(threadIdx.x), group = static_cast<int>(threadIdx.y);
   for (int k = static_cast<int>(blockIdx.y); k < parts.KV; k += static_cast<int>(gridDim.y)) {
-    int first = 0;  // which part is this tap's first one: each warp finds out by itself
+    int first = 0;  // index of this tap's first part, which each warp computes
     for (int other = column; other < k; other += kWidth) {
       first += parts_of(parts, stretch_of(parts, offsets, 0, other));
     }
@@ -175,7 +177,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
       first += __shfl_xor_sync(0xFFFFFFFF, first, distance);
     }
     const int count = parts_of(parts, stretch_of(parts, offsets, 0, k));
-    wait_for_kernel_before();  // what was read so far was there before it began
+    wait_for_kernel_before();  // everything read so far was complete before that kernel began
     std::int64_t i0 = std::int64_t{blockIdx.x} * kWidth;
     for (; i0 < pieces; i0 += std::int64_t{gridDim.x} * kWidth) {
       const std::int64_t i = i0 + column;
@@ -189,7 +191,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
         }
       }
       of_group[group][column] = sum;
-      __syncthreads();  // all groups' sums are there
+      __syncthreads();  // the sums of all groups are stored
       if (group == 0 && i < pieces) {
 #pragma unroll
         for (int other = 1; other < kGroups; ++other) {
@@ -198,7 +200,7 @@ __global__ void sparse_wgrad_sum_turns(PairParts parts, const std::int32_t* offs
         }
         dw[k * pieces + i] = sum;
       }
-      __syncthreads();  // they are used up before the next ones
+      __syncthreads();  // the sums are read before the next ones overwrite them
     }
   }
 }

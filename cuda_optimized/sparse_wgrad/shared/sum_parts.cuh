@@ -13,7 +13,7 @@ namespace convladder::BACKEND::cuda_optimized::sparse_wgrad {
 
 namespace pair_parts {
 
-inline constexpr int kWidth = 32;     ///< Elements of dw that a block adds up at a time,
+inline constexpr int kWidth = 32;     ///< Elements of dw that a block reduces at a time,
 inline constexpr int kMaxGroups = 8;  ///< and threads for each of them, at most.
 
 /// dw[k][i] = the sums of tap k's parts, for block y = k. Thread (column, group) adds every
@@ -24,13 +24,13 @@ inline constexpr int kMaxGroups = 8;  ///< and threads for each of them, at most
 static __global__ void sparse_wgrad_sum_pair_parts(PairParts parts, const std::int32_t* offsets,
                                                    const float* sums, std::int64_t floats,
                                                    float* dw) {
-  __shared__ int first[kMaxSlabs];  // which part of its slab is this tap's first one
-  __shared__ int count[kMaxSlabs];  // and how many it has there
+  __shared__ int first[kMaxSlabs];  // index of this tap's first part in its slab
+  __shared__ int count[kMaxSlabs];  // number of this tap's parts in the slab
   __shared__ float of_group[kMaxGroups][kWidth];
   const int column = static_cast<int>(threadIdx.x), group = static_cast<int>(threadIdx.y);
   const int groups = static_cast<int>(blockDim.y);
   for (int k = static_cast<int>(blockIdx.y); k < parts.KV; k += static_cast<int>(gridDim.y)) {
-    __syncthreads();  // the last tap's numbers are used up
+    __syncthreads();  // all threads have read the data of the previous tap
     for (int slab = group; slab < parts.slabs(); slab += groups) {
       int before = 0;
       for (int other = column; other < k; other += 32) {
@@ -45,7 +45,7 @@ static __global__ void sparse_wgrad_sum_pair_parts(PairParts parts, const std::i
         count[slab] = parts_of(parts, stretch_of(parts, offsets, slab, k));
       }
     }
-    __syncthreads();  // the numbers are complete before they are used
+    __syncthreads();  // the data are complete before they are used
 
     std::int64_t i0 = std::int64_t{blockIdx.x} * kWidth;
     for (; i0 < floats; i0 += std::int64_t{gridDim.x} * kWidth) {
@@ -58,26 +58,26 @@ static __global__ void sparse_wgrad_sum_pair_parts(PairParts parts, const std::i
         for (int part = group; part < count[slab]; part += groups) sum += from[part * floats];
       }
       of_group[group][column] = sum;
-      __syncthreads();  // all groups' sums are there
+      __syncthreads();  // the sums of all groups are stored
       if (group == 0 && i < floats) {
         for (int other = 1; other < groups; ++other) sum += of_group[other][column];
         dw[k * floats + i] = sum;
       }
-      __syncthreads();  // they are used up before the next ones
+      __syncthreads();  // the sums are read before the next ones overwrite them
     }
   }
 }
 
 }  // namespace pair_parts
 
-/// Threads that share the parts of an element: so many that each adds a few parts of an average
-/// tap. Their number decides the bits of the sum, and depends on nothing but the problem.
+/// Threads that share the parts of an element: enough of them that each adds a few parts of an
+/// average tap. Their number determines the bits of the result, and depends on the problem alone.
 inline std::int64_t groups_for(const PairParts& parts) {
   const std::int64_t parts_of_tap = std::int64_t{parts.most_parts} * parts.slabs() / parts.KV;
   return std::clamp<std::int64_t>(parts_of_tap / 4, 1, pair_parts::kMaxGroups);
 }
 
-/// For the choice of a rung whose parts launch_sum_pair_parts() adds up.
+/// For the description of the choice of a rung that calls launch_sum_pair_parts().
 inline std::string groups_in_words(const PairParts& parts) {
   return text("added by ", how_many(groups_for(parts), "thread"));
 }

@@ -72,7 +72,7 @@ planted_bug(last_line_paired_with_what_lies_behind_it
 
 planted_bug(upper_half_over_points_not_read_yet
   RUNG cuda_optimized/fft/real_pairs
-  FIND [==[__syncthreads();  // separates these reads from the next writes]==]
+  FIND [==[__syncthreads();  // these reads before the next writes]==]
   REPLACE [==[if (before < eighth) __syncthreads();]==]
   TEACHES "the last pass reads shared memory, too, before the upper halves are written there")
 

@@ -76,7 +76,7 @@ planted_bug(ranks_read_too_late
 planted_bug(aggregated_place_read_too_early
   RUNG cuda_optimized/rulebook/submanifold/aggregated_counters
   WITH ${algorithms}
-  FIND [==[__syncthreads();  // the place is there; and all have added up before the next tile's counts]==]
+  FIND [==[__syncthreads();  // the index is stored, and all threads have added up before the next tile's]==]
   REPLACE [==[]==]
   TEACHES "one thread asks for all: the others must wait for the answer")
 
@@ -164,7 +164,7 @@ planted_bug(lists_begin_behind_themselves
 planted_bug(tile_ranked_before_it_is_there
   RUNG cuda_optimized/rulebook/submanifold/count_scan_fill
   WITH ${algorithms}
-  FIND [==[__syncthreads();  // all taps of the tile are there before a warp reads those of all rows]==]
+  FIND [==[__syncthreads();  // all taps of the tile are stored before a warp reads those of all rows]==]
   REPLACE [==[]==]
   TEACHES "each thread writes a column, each warp reads rows: between the two stands a barrier")
 
@@ -232,7 +232,7 @@ planted_bug(collided_run_taken_for_its_own
 planted_bug(staged_pairs_read_too_early
   RUNG cuda_optimized/rulebook/submanifold/brick_lists
   WITH ${algorithms}
-  FIND [==[__syncwarp();  // all pairs are there before other lanes write them]==]
+  FIND [==[__syncwarp();  // all pairs are stored before other lanes write them out]==]
   REPLACE [==[]==]
   TEACHES "who stages a pair and who stores it are two lanes of a warp, which need not run together")
 
@@ -271,7 +271,7 @@ planted_bug(warp_sums_read_too_early
   RUNG cuda_optimized/rulebook/submanifold/brick_lists
   FILE cuda_optimized/rulebook/shared/bit_ranks.cuh
   WITH ${algorithms}
-  FIND [==[__syncthreads();  // all warps have written theirs]==]
+  FIND [==[__syncthreads();  // all warps have stored their sums]==]
   REPLACE [==[]==]
   TEACHES "a block's sums need all its warps' sums: without the barrier they are those of the call before")
 

@@ -6,7 +6,7 @@ planted_bug(sums_onto_old_rows
 
 planted_bug(missing_row_read_as_the_first
   RUNG cuda_optimized/sparse_conv/output_stationary
-  FIND [==[if (met < 0) continue;  // most taps of most rows meet nothing
+  FIND [==[if (met < 0) continue;  // most taps of most rows have no input
         const float* from = conv.from + met * summed;]==]
   REPLACE [==[const float* from = conv.from + (met < 0 ? 0 : met) * summed;]==]
   TEACHES "-1 is no row: a tap that meets nothing adds nothing")
@@ -185,7 +185,7 @@ planted_bug(gathered_rows_not_waited_for
 
 planted_bug(inputs_of_other_lanes_not_waited_for
   RUNG cuda_optimized/sparse_conv/implicit_gemm_cp_async
-  FIND [==[__syncwarp();  // the inputs that]==]
+  FIND [==[__syncwarp();  // makes the inputs that]==]
   REPLACE [==[// the inputs that]==]
   TEACHES "a wait tells of this thread's copies: before the loop, no barrier tells of its neighbours'")
 

@@ -25,6 +25,6 @@ planted_bug(part_begins_at_zero
 
 planted_bug(results_overwritten
   RUNG cuda_optimized/sparse_global_pool/row_parts
-  FIND [==[__syncthreads();  // the warps' values are there before others join them]==]
+  FIND [==[__syncthreads();  // the values of all warps are stored before they are joined]==]
   REPLACE [==[]==]
   TEACHES "a tree reads what other warps have written: a barrier at each of its levels")

@@ -18,12 +18,12 @@ planted_bug(empty_cells_not_stored
 
 planted_bug(tile_turned_before_it_is_complete
   RUNG cuda_optimized/sparse_to_dense/transposed_tiles
-  FIND [==[__syncthreads();  // the tile is complete before it is read the other way]==]
+  FIND [==[__syncthreads();  // the tile is complete before its columns are read]==]
   REPLACE [==[]==]
   TEACHES "a transposition reads what other warps have written")
 
 planted_bug(next_tile_over_one_still_read
   RUNG cuda_optimized/sparse_to_dense/transposed_tiles
-  FIND [==[__syncthreads();  // all of it is read before the next one overwrites it]==]
+  FIND [==[__syncthreads();  // the tile is read before the next one overwrites it]==]
   REPLACE [==[]==]
   TEACHES "blocks that stride over tiles need a second barrier")

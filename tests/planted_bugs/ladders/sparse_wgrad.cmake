@@ -6,7 +6,7 @@ planted_bug(last_chunk_as_long_as_the_others
 
 planted_bug(chunk_read_before_it_is_there
   RUNG cuda_optimized/sparse_wgrad/output_stationary
-  FIND [==[__syncthreads();  // the chunk is complete before anybody reads it]==]
+  FIND [==[__syncthreads();  // the chunk is complete before any thread reads it]==]
   REPLACE [==[]==]
   TEACHES "a missing barrier: the thread order shows it without a GPU")
 
