@@ -29,8 +29,8 @@ CONTESTS = {
     "Depthwise, fp32, weight gradient": dict(ladder="conv2d_wgrad", problems=["B12"], dtype="fp32", part=", dw alone"),
     "im2col, and a copy of as many bytes": dict(ladder="im2col", problems=COLUMNS, dtype="fp32", part="copy"),
     "col2im, and a copy of as many bytes": dict(ladder="col2im", problems=COLUMNS, dtype="fp32", part="copy"),
-    "Matrix product, fp32, without tensor cores": dict(ladder="gemm", problems=CUBES, dtype="fp32", without="mma"),
-    "Matrix product, fp32": dict(ladder="gemm", problems=CUBES, dtype="fp32"),
+    "GEMM, fp32, without tensor cores": dict(ladder="gemm", problems=CUBES, dtype="fp32", without="mma"),
+    "GEMM, fp32": dict(ladder="gemm", problems=CUBES, dtype="fp32"),
     "Convolution, fp32": dict(ladder="conv2d", problems=convolutions(3, 11), dtype="fp32"),
     "Convolution, fp32, fewer multiplications": dict(ladder="conv2d", problems=[*SAVED, "B17"], dtype="fp32", saving=True),
     "Input gradient, fp32, fewer multiplications": dict(ladder="conv2d_dgrad", problems=SAVED, dtype="fp32", saving=True),
@@ -53,10 +53,10 @@ CONTESTS = {
     "Weight gradient, bf16": dict(
         ladder="conv2d_wgrad", problems=convolutions(4, 10), dtype="bf16", part=", dw alone"
     ),
-    "Matrix product, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
-    "Matrix product, fp16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="fp16"),
-    "Matrix product, bf16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="bf16"),
-    "Matrix product with bias and ReLU, bf16": dict(
+    "GEMM, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
+    "GEMM, fp16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="fp16"),
+    "GEMM, bf16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="bf16"),
+    "GEMM with bias and ReLU, bf16": dict(
         ladder="gemm", problems=["cube-4096-relu", "rows-131072-relu"], dtype="bf16", part=" of a bias in 16 bits"
     ),
 }

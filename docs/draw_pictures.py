@@ -86,14 +86,14 @@ def house():
     box(20, 16, 150, "notebooks/", "lessons", "var(--zero)")
     box(205, 16, 170, "command/", "./ladder compare ...", "var(--zero)")
     box(390, 16, 170, "tests/", "one suite for every rung", "var(--zero)")
-    box(205, 108, 355, "oracle/", "data, references, judge: right or wrong?", "var(--zero)")
+    box(205, 108, 355, "oracle/", "test data, references, checker", "var(--zero)")
     box(205, 188, 355, "ladders/", "the table of all rungs", "var(--zero)")
     box(20, 268, 172, "cpu_reference/", "the definitions", "var(--x)")
-    box(202, 268, 172, "cuda_naive/", "first on the GPU", "var(--w)")
-    box(384, 268, 176, "cuda_optimized/", "one idea a rung", "var(--y)")
+    box(202, 268, 172, "cuda_naive/", "first GPU version", "var(--w)")
+    box(384, 268, 176, "cuda_optimized/", "one idea per rung", "var(--y)")
     box(20, 330, 540, "core/", "problems, arrays, the rung's interface, launch()", "var(--zero)")
     box(600, 108, 145, "cuda_on_cpu/", "CUDA on the CPU", "var(--col)")
-    box(600, 188, 145, "CUDA toolkit", "where there is one", "var(--zero)")
+    box(600, 188, 145, "CUDA toolkit", "if there is one", "var(--zero)")
 
     p.line([(172, 42), (201, 42)], arrow=True)
     for x in (290, 475):
@@ -103,7 +103,7 @@ def house():
     p.line([(300, 242), (300, 264)], arrow=True)
     p.line([(470, 242), (470, 264)], arrow=True)
     p.text(20, 134, "everything may use core;", "small", "start")
-    p.text(20, 150, "core uses nothing of ours", "small", "start")
+    p.text(20, 150, "core uses no other folder", "small", "start")
     p.line([(560, 294), (640, 294), (640, 244)], arrow=True)
     p.line([(560, 282), (580, 282), (580, 134), (596, 134)], arrow=True)
     p.text(652, 278, "the same .cu files,", "small", "start")
@@ -208,7 +208,7 @@ def im2col():
 
 
 def products():
-    """The three matrix products of a convolution's training step."""
+    """The three GEMMs of a convolution's training step."""
     p = Picture(790, 390)
     K, CRS, PQ = 60, 92, 150
 

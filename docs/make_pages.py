@@ -177,7 +177,7 @@ class Pages:
                 "# A whole network {#benchmarks_network}", "",
                 "All sparse convolutions of OpenPCDet's VoxelBackBone8x on a sweep, with their rulebooks, by the host's clock. `benchmarks/networks/voxel_backbone.cpp`"
                 " calls rungs one after the other, in memory that it keeps from call to call, as PyTorch does. The sites, rows and gradients of each convolution are"
-                " compared with the reference exactly, on whole numbers. spconv is called from Python, and its times include that, as for every caller; how much it is"
+                " compared with the reference exactly, on integers. spconv is called from Python, and its times include that, as for every caller; how much it is"
                 " depends on the host. The last column is without it.", "",
                 *network_tables.tables(network, named, stale_rungs), ""]
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):

@@ -76,7 +76,7 @@ def without_title(lines, title):
 def named_problem(text, problems):
     """The problem that a prediction in words is about: the first that it names; None if it names none.
 
-    A matrix product is named by its id, or as in "at 4096": 1024 cycles are none.
+    A GEMM is named by its id, or as in "at 4096": 1024 cycles are none.
     """
     found = []
     for problem in problems:

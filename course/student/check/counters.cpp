@@ -85,13 +85,13 @@ double barriers_per_block(const microscope::Report& seen) {
 double model_microseconds(const microscope::Report& seen) {
   constexpr double kSectorBytes = 32;
   const Gpu gpu = gpu_of_model();
-  const double turns = gpu.multiprocessors * gpu.clock;  // a second, of all SMs together
+  const double cycles = gpu.multiprocessors * gpu.clock;  // a second, of all SMs together
   microscope::Counts all, atomics;
   for (const char* space : {"global", "shared", "constant"}) all += counts_of(seen, space, "");
   atomics += counts_of(seen, "global", "atomic");
   const double seconds = std::max(
       {kSectorBytes * static_cast<double>(all.sectors - atomics.sectors) / gpu.bytes_per_second,
-       static_cast<double>(all.wavefronts) / turns, static_cast<double>(all.requests) / turns,
+       static_cast<double>(all.wavefronts) / cycles, static_cast<double>(all.requests) / cycles,
        kSectorBytes * static_cast<double>(atomics.sectors) / gpu.bytes_per_second});
   return 1e6 * (seconds + launches(seen) * gpu.launch_seconds);
 }
@@ -105,7 +105,7 @@ command::Inspection watch(const Judged& judged, const Trial& trial,
   const std::string source = std::string(CONVLADDER_SOURCE_DIR "/") + judged.rung->source;
   microscope::Microscope lens({.source = source, .helpers = {"/core/"}});
   RunOptions options;
-  options.poison = false;  // a fill would hide what nobody wrote
+  options.poison = false;  // a fill would hide unwritten memory
   options.placed = [&](const std::string& name, const void* data, std::size_t bytes, DType dtype) {
     lens.name_array(data, bytes, size_of(dtype), name == "the workspace" ? "workspace" : name);
   };

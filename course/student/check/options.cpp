@@ -12,7 +12,7 @@ std::int64_t whole(const std::string& option, const std::string& word) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   require(error == std::errc() && end == word.data() + word.size(), option, word,
-          "must be a whole number");
+          "must be an integer");
   return value;
 }
 
