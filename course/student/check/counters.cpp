@@ -101,7 +101,7 @@ double model_microseconds(const microscope::Report& seen) {
 command::Inspection watch(const Judged& judged, const Trial& trial,
                           const std::function<Outcome(const RunOptions&)>& run) {
   require(judged.rung->is_cuda(), "rung", judged.rung->name,
-          "runs on the CPU: the microscope looks at kernels");
+          "runs on the CPU; the microscope counts CUDA kernels only");
   const std::string source = std::string(CONVLADDER_SOURCE_DIR "/") + judged.rung->source;
   microscope::Microscope lens({.source = source, .helpers = {"/core/"}});
   RunOptions options;
@@ -147,14 +147,14 @@ double counter(const command::Inspection& inspection, const std::string& name) {
   const std::vector<std::string> parts = split_at_points(name);
   if (parts.size() == 2 && parts[0] == "loads_per_output")
     return ratio(counts_of(seen, parts[1], "load").lanes, inspection.outputs);
-  require(parts.size() == 2 || parts.size() == 3, "counter", name, "there is none of that name");
+  require(parts.size() == 2 || parts.size() == 3, "counter", name, "no counter has this name");
   // As sectors_per_request.x.load, or without the unit, or without the operation.
   const std::size_t unit_begins = parts[0].find("_per_");
   const std::string what = parts[0].substr(0, unit_begins);
   const std::string unit = unit_begins == std::string::npos ? "" : parts[0].substr(unit_begins + 5);
   const microscope::Counts counts = counts_of(seen, parts[1], parts.size() == 3 ? parts[2] : "");
   const double value = value_of(counts, what);
-  require(value >= 0, "counter", name, text("nothing is called ", what));
+  require(value >= 0, "counter", name, text("no counter is named ", what));
   if (unit.empty()) return value;
   const double units = unit == "request"  ? static_cast<double>(counts.requests)
                        : unit == "lane"   ? static_cast<double>(counts.lanes)

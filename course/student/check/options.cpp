@@ -73,7 +73,7 @@ std::vector<int> Options::take_for_each(const std::string& option, std::size_t a
 
 void Options::require_none_left() const {
   require(values_.empty(), "option", values_.empty() ? "" : "--" + values_.begin()->first,
-          "means nothing here");
+          "is not an option of this problem");
 }
 
 }  // namespace convladder::check
