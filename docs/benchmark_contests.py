@@ -106,7 +106,7 @@ def opponent(rows, part, clock, saving):
 def backward_contest(run, link, problems, dtype):
     """As contest()."""
     lines = [
-        "| problem | fastest rungs | both together | TFLOP/s | fastest library | its time | its time / ours |",
+        "| problem | fastest rungs | total time | TFLOP/s | fastest library | library time | library time / rung time |",
         "|---|---|---:|---:|---|---:|---:|",
     ]
     ratios = {}
@@ -140,7 +140,7 @@ def backward_contest(run, link, problems, dtype):
 def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^", clock="gpu", saving=False):
     """The lines of a table, and how many times as long the library takes, by problem."""
     lines = [
-        "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
+        "| problem | fastest rung | time | TFLOP/s | fastest library | library time | library time / rung time |",
         "|---|---|---:|---:|---|---:|---:|",
     ]
     ratios = {}
@@ -174,7 +174,7 @@ def contests(run, link):
     """For each of CONTESTS, the fastest rung beside the fastest library of its kind, L2 warm; first what comes
     out on the whole."""
     summary = [
-        "| | problems | library's time / ours, geometric mean | least | most |",
+        "| | problems | library time / rung time, geometric mean | minimum | maximum |",
         "|---|---|---:|---:|---:|",
     ]
     details = []
@@ -189,6 +189,6 @@ def contests(run, link):
         ends = f"{ratios[least]:.2f} {least} | {ratios[most]:.2f} {most}" if len(ratios) > 1 else " | "
         name = "contest_" + re.sub(r"\W+", "_", title).strip("_").lower()
         summary.append(f"| \\ref {name} \"{title.replace('`', '')}\" | {problems} | **{mean:.2f}** | {ends} |")
-        note = "The library computes dw alone, the rung dw and db." if what.get("part") == ", dw alone" else ""
+        note = "The library computes dw only; the rung computes dw and db." if what.get("part") == ", dw alone" else ""
         details += [f"## {title.replace('`', '')} {{#{name}}}", "", *([note.strip(), ""] if note else []), *table, ""]
     return [*summary, "", *details]
