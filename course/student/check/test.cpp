@@ -103,8 +103,8 @@ int test_hunt() {
     const bool mended = rung.name == "mended";
     const Result result = try_out({&hunt(), &rung}, trial);
     const bool good = (result.ending == Ending::agrees) == mended;
-    print(text(mended ? "your corrected file " : "the original file ",
-               name_of(result.ending), result.says.empty() ? "" : ": " + result.says,
+    print(text(mended ? "your corrected file " : "the original file ", name_of(result.ending),
+               result.says.empty() ? "" : ": " + result.says,
                good     ? ""
                : mended ? "  <- it must agree"
                         : "  <- it must differ"));
