@@ -49,6 +49,7 @@ def plain(text):
     """Doxygen's Markdown as pandoc's."""
     text = re.sub(r'\\ref \w+ "([^"]*)"', r"\1", text)
     text = re.sub(r"\\ref (\w+)", r"\1", text)
+    text = re.sub(r"(?<!!)\[([^\[\]]+)\]\([\w./-]+\.(?:md|cpp|cu)(?:#[\w-]+)?\)", r"\1", text)
     text = re.sub(r"\\f\[(.*?)\\f\]", lambda found: "$$" + found.group(1).strip() + "$$", text, flags=re.DOTALL)
     return re.sub(r"\\f\$(.*?)\\f\$", r"$\1$", text)
 

@@ -325,7 +325,7 @@ class RungPages:
         path = self.pages.root / "docs" / "ladders" / ladder / f"{name}.md"
         if not path.exists() or self.pages.notebook_owner(ladder, name) != rung:
             return []
-        text = benchmark_tables.filled(path.read_text(), self.pages.benchmarks, rung, path)
+        text = benchmark_tables.filled(self.pages.places.to_refs(path.read_text(), path), self.pages.benchmarks, rung, path)
         # Below the page's own headings.
         lines = [re.sub(r"^#", "###", line) for line in text.splitlines()]
         return folded("Notes: variants, measurements and profiles", self.linked(lines, folder))
