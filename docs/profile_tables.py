@@ -20,7 +20,7 @@ class Profile:
                 f" {self.record['date']})")
 
     def agreement(self):
-        """How far both agree, counter by counter, and why where they do not."""
+        """The agreement of both, counter by counter, and the causes of differences."""
         micro = [pair for counters in self.comparison["microbenchmarks"].values() for pair in counters.values()]
         rungs = self.comparison["rungs"]
         pairs = [(rung, counter) for rung, seen in rungs.items() for counter in seen["counters"]]
