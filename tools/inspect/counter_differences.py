@@ -20,7 +20,7 @@ CAUSES = {
     "split": "the compiler generates several instructions for one access to a vector or a struct",
     "predicated": "a warp executes instructions in which no lane is active; the microscope counts only those with an active lane",
     "branches": "loads of adjacent elements, each in a branch of its own, which the microscope combines and the compiler does not",
-    "divergence": "lanes of different branches reconverge later than in the order of the source, or not at all",
+    "divergence": "lanes of different branches continue together later than in the order of the source, or not at all",
     "moved": "the compiler moves an access that precedes a branch into the branch, which only some warps execute",
     "order of threads": "the number of attempts of an atomic operation depends on the order of the threads, also in the emulator",
     "unseen structs": "g++ does not report loads of a struct that is passed by value, or stores of a struct that a function returns",
@@ -30,7 +30,7 @@ CAUSES = {
                                 " the microbenchmarks do not show",
     "operand A in registers": "for `wgmma` with operand A in registers, the profiler counts half of the wavefronts for"
                               " operand B, by a rule that no microbenchmark shows",
-    "not found": "investigated without result",
+    "not found": "no cause was found",
 }
 
 
