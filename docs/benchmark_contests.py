@@ -29,8 +29,8 @@ CONTESTS = {
     "Depthwise, fp32, weight gradient": dict(ladder="conv2d_wgrad", problems=["B12"], dtype="fp32", part=", dw alone"),
     "im2col, and a copy of as many bytes": dict(ladder="im2col", problems=COLUMNS, dtype="fp32", part="copy"),
     "col2im, and a copy of as many bytes": dict(ladder="col2im", problems=COLUMNS, dtype="fp32", part="copy"),
-    "Matrix product, fp32, without tensor cores": dict(ladder="gemm", problems=CUBES, dtype="fp32", without="mma"),
-    "Matrix product, fp32": dict(ladder="gemm", problems=CUBES, dtype="fp32"),
+    "GEMM, fp32, without tensor cores": dict(ladder="gemm", problems=CUBES, dtype="fp32", without="mma"),
+    "GEMM, fp32": dict(ladder="gemm", problems=CUBES, dtype="fp32"),
     "Convolution, fp32": dict(ladder="conv2d", problems=convolutions(3, 11), dtype="fp32"),
     "Convolution, fp32, fewer multiplications": dict(ladder="conv2d", problems=[*SAVED, "B17"], dtype="fp32", saving=True),
     "Input gradient, fp32, fewer multiplications": dict(ladder="conv2d_dgrad", problems=SAVED, dtype="fp32", saving=True),
@@ -53,10 +53,10 @@ CONTESTS = {
     "Weight gradient, bf16": dict(
         ladder="conv2d_wgrad", problems=convolutions(4, 10), dtype="bf16", part=", dw alone"
     ),
-    "Matrix product, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
-    "Matrix product, fp16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="fp16"),
-    "Matrix product, bf16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="bf16"),
-    "Matrix product with bias and ReLU, bf16": dict(
+    "GEMM, TF32": dict(ladder="gemm", problems=CUBES, dtype="tf32"),
+    "GEMM, fp16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="fp16"),
+    "GEMM, bf16": dict(ladder="gemm", problems=["cube-1024", *CUBES], dtype="bf16"),
+    "GEMM with bias and ReLU, bf16": dict(
         ladder="gemm", problems=["cube-4096-relu", "rows-131072-relu"], dtype="bf16", part=" of a bias in 16 bits"
     ),
 }
@@ -106,7 +106,7 @@ def opponent(rows, part, clock, saving):
 def backward_contest(run, link, problems, dtype):
     """As contest()."""
     lines = [
-        "| problem | fastest rungs | both together | TFLOP/s | fastest library | its time | its time / ours |",
+        "| problem | fastest rungs | total time | TFLOP/s | fastest library | library time | library time / rung time |",
         "|---|---|---:|---:|---|---:|---:|",
     ]
     ratios = {}
@@ -140,7 +140,7 @@ def backward_contest(run, link, problems, dtype):
 def contest(run, link, ladder, problems, dtype, layout=None, part="", only="", without="$^", clock="gpu", saving=False):
     """The lines of a table, and how many times as long the library takes, by problem."""
     lines = [
-        "| problem | fastest rung | time | TFLOP/s | fastest library | its time | its time / ours |",
+        "| problem | fastest rung | time | TFLOP/s | fastest library | library time | library time / rung time |",
         "|---|---|---:|---:|---|---:|---:|",
     ]
     ratios = {}
@@ -174,7 +174,7 @@ def contests(run, link):
     """For each of CONTESTS, the fastest rung beside the fastest library of its kind, L2 warm; first what comes
     out on the whole."""
     summary = [
-        "| | problems | library's time / ours, geometric mean | least | most |",
+        "| | problems | library time / rung time, geometric mean | minimum | maximum |",
         "|---|---|---:|---:|---:|",
     ]
     details = []
@@ -189,6 +189,6 @@ def contests(run, link):
         ends = f"{ratios[least]:.2f} {least} | {ratios[most]:.2f} {most}" if len(ratios) > 1 else " | "
         name = "contest_" + re.sub(r"\W+", "_", title).strip("_").lower()
         summary.append(f"| \\ref {name} \"{title.replace('`', '')}\" | {problems} | **{mean:.2f}** | {ends} |")
-        note = "The library computes dw alone, the rung dw and db." if what.get("part") == ", dw alone" else ""
+        note = "The library computes dw only; the rung computes dw and db." if what.get("part") == ", dw alone" else ""
         details += [f"## {title.replace('`', '')} {{#{name}}}", "", *([note.strip(), ""] if note else []), *table, ""]
     return [*summary, "", *details]

@@ -87,8 +87,8 @@ def readme_chart(Picture, run):
         picture.text(right + 12, y + 16, f"{time_text(row['median_us'])} beside {time_text(best[1])}", "note", "start")
     words = machine(run).rsplit(", commit", 1)[0]
     picture.text(20, bottom + 22, f"{words}; L2 warm.", "small", "start")
-    picture.text(20, bottom + 40, "The fastest rung beside the fastest library (cuDNN, cuBLAS, spconv); what saves multiplications, beside what does, too."
-                 " Where TF32 will do, rungs in fp32 do. 3xTF32: fp32 on tensor cores.", "small", "start")
+    picture.text(20, bottom + 40, "The fastest rung and the fastest library (cuDNN, cuBLAS, spconv), both with or both without fewer multiplications."
+                 " For TF32, fp32 rungs are included. 3xTF32: fp32 on tensor cores.", "small", "start")
     return picture
 
 

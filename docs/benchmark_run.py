@@ -93,7 +93,7 @@ def ceilings(run):
     c = run["ceilings"]
     halves = f", fp16 on tensor cores {c['fp16_tflops']:.0f} TFLOP/s" if c.get("fp16_tflops") else ""
     return (
-        f"copy {c['copy_tb_s']:.2f} TB/s (inside of the L2 {c['copy_l2_tb_s']:.2f}), multiply-adds in fp32"
+        f"copy {c['copy_tb_s']:.2f} TB/s (in L2: {c['copy_l2_tb_s']:.2f}), multiply-adds in fp32"
         f" {c['fma_tflops']:.1f} TFLOP/s, TF32 on tensor cores {c['tf32_tflops']:.0f} TFLOP/s{halves}"
     )
 

@@ -82,7 +82,7 @@ def rung_table(run, rung):
     if not rows:
         return []
     lines = [
-        "| problem | precision, layout | L2 | time | TFLOP/s | of the limit | best library / this |",
+        "| problem | precision, layout | L2 | time | TFLOP/s | fraction of the limit | best library / this rung |",
         "|---|---|---|---:|---:|---:|---|",
     ]
     for row in rows:

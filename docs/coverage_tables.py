@@ -36,13 +36,13 @@ def page(report):
     lines = ["# Coverage {#coverage}", ""]
     pages = link(FOLDER + "/index.html", "llvm-cov's pages")
     lines += [
-        "What the suite reaches of the rungs, on the CPU. A line is reached if it ran, a condition if it was both true"
-        " and false, in any instance of a template. What is not reached is named, with the reason, in"
+        "Coverage of the rungs by the suite, on the CPU. A line is covered if it was executed, and a condition if it was both true"
+        " and false, in any instance of a template. Lines that are not covered are listed, with the reason, in"
         " `tests/not_covered.txt`; otherwise `./ladder check coverage` fails.",
         "",
-        f"How often each line ran, and each condition was true and false, is on {pages}. They lay the instances of a"
-        " template over one another: where `if constexpr` leaves something out of one, what follows it may show 0 there,"
-        " although it ran.",
+        f"The execution counts of each line and condition are on {pages}. They combine the instances of a"
+        " template: after a part that `if constexpr` omits from one instance, a line may have the count 0 although"
+        " it was executed.",
         "",
         "| ladder | lines | branches |",
         "|---|---:|---:|",

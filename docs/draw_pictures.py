@@ -86,14 +86,14 @@ def house():
     box(20, 16, 150, "notebooks/", "lessons", "var(--zero)")
     box(205, 16, 170, "command/", "./ladder compare ...", "var(--zero)")
     box(390, 16, 170, "tests/", "one suite for every rung", "var(--zero)")
-    box(205, 108, 355, "oracle/", "data, references, judge: right or wrong?", "var(--zero)")
+    box(205, 108, 355, "oracle/", "test data, references, checker", "var(--zero)")
     box(205, 188, 355, "ladders/", "the table of all rungs", "var(--zero)")
     box(20, 268, 172, "cpu_reference/", "the definitions", "var(--x)")
-    box(202, 268, 172, "cuda_naive/", "first on the GPU", "var(--w)")
-    box(384, 268, 176, "cuda_optimized/", "one idea a rung", "var(--y)")
+    box(202, 268, 172, "cuda_naive/", "first GPU version", "var(--w)")
+    box(384, 268, 176, "cuda_optimized/", "one idea per rung", "var(--y)")
     box(20, 330, 540, "core/", "problems, arrays, the rung's interface, launch()", "var(--zero)")
     box(600, 108, 145, "cuda_on_cpu/", "CUDA on the CPU", "var(--col)")
-    box(600, 188, 145, "CUDA toolkit", "where there is one", "var(--zero)")
+    box(600, 188, 145, "CUDA toolkit", "if there is one", "var(--zero)")
 
     p.line([(172, 42), (201, 42)], arrow=True)
     for x in (290, 475):
@@ -102,8 +102,8 @@ def house():
     p.line([(230, 242), (230, 254), (106, 254), (106, 264)], arrow=True)
     p.line([(300, 242), (300, 264)], arrow=True)
     p.line([(470, 242), (470, 264)], arrow=True)
-    p.text(20, 134, "everything may use core;", "small", "start")
-    p.text(20, 150, "core uses nothing of ours", "small", "start")
+    p.text(20, 134, "every folder may use core;", "small", "start")
+    p.text(20, 150, "core uses no other folder", "small", "start")
     p.line([(560, 294), (640, 294), (640, 244)], arrow=True)
     p.line([(560, 282), (580, 282), (580, 134), (596, 134)], arrow=True)
     p.text(652, 278, "the same .cu files,", "small", "start")
@@ -161,12 +161,12 @@ def halo():
                     lambda r, c: "var(--x)")
         p.rect(x0 + index * 2, 40 + index * 2, inputs * size - 4 * index, inputs * size - 4 * index, "none", colour, thick=2.5)
     p.rect(20 + tile * size, 40, (R - 1) * size, inputs * size, "var(--w)", "none")
-    p.text(20, 26, "x: what two neighbouring blocks read", "title", "start")
+    p.text(20, 26, "x: inputs of two adjacent blocks", "title", "start")
     p.text(20, 40 + inputs * size + 22, f"orange: read by both, the halo. A block of {tile} x {tile} outputs with a", "small", "start")
     p.text(20, 40 + inputs * size + 38, f"{R} x {R} filter reads {inputs} x {inputs} = {inputs ** 2} inputs, not {tile ** 2} * {R * R} = {tile ** 2 * R * R}.",
            "small", "start")
     x1 = 430
-    p.text(x1, 26, "y: what they compute", "title", "start")
+    p.text(x1, 26, "y: outputs of both blocks", "title", "start")
     p.cells(x1, 40 + size, tile, 2 * tile, size, lambda r, c: "var(--y)")
     p.rect(x1, 40 + size, tile * size, tile * size, "none", "var(--hot)", thick=2.5)
     p.rect(x1 + tile * size + 2, 42 + size, tile * size - 4, tile * size - 4, "none", "var(--ink)", thick=2.5)
@@ -188,7 +188,7 @@ def im2col():
     p.line([(150, 98), (258, 98)], arrow=True)
     p.text(204, 88, "im2col", "code")
     p.line([(258, 122), (150, 122)], arrow=True)
-    p.text(204, 142, "col2im: adds back", "code small")
+    p.text(204, 142, "col2im: adds", "code small")
     x0 = 360
     taps = [(r, s) for r in range(R) for s in range(S)]
     windows = [(o, q) for o in range(P) for q in range(Q)]
@@ -197,18 +197,18 @@ def im2col():
     p.rect(x0 + size, 44, size, len(taps) * size, "none", "var(--hot)", thick=2.5)
     for i, tap in enumerate(taps):
         p.text(x0 - 10, 44 + (i + 0.5) * size + 5, f"tap {tap}", "small", "end")
-    p.text(x0 + 2 * size, 28, "col: a column for each window", "title")
+    p.text(x0 + 2 * size, 28, "col: one column per window", "title")
     for i, at in enumerate(windows):
         p.text(x0 + (i + 0.5) * size, 44 + 4 * size + 18, f"{at[0]},{at[1]}", "small")
     p.text(x0 + 4 * size + 24, 44 + 1.5 * size, "e is in all", "small", "start")
-    p.text(x0 + 4 * size + 24, 44 + 1.5 * size + 16, "four windows,", "small", "start")
-    p.text(x0 + 4 * size + 24, 44 + 1.5 * size + 32, "so four times", "small", "start")
+    p.text(x0 + 4 * size + 24, 44 + 1.5 * size + 16, "in four windows,", "small", "start")
+    p.text(x0 + 4 * size + 24, 44 + 1.5 * size + 32, "so stored four times", "small", "start")
     p.text(x0 + 4 * size + 24, 44 + 1.5 * size + 48, "in col", "small", "start")
     return p
 
 
 def products():
-    """The three matrix products of a convolution's training step."""
+    """The three GEMMs of a convolution's training step."""
     p = Picture(790, 390)
     K, CRS, PQ = 60, 92, 150
 
@@ -236,11 +236,11 @@ def products():
 
     w = (K, CRS, "w", "var(--w)", "K", "CRS")
     row(76, "forward", w, (CRS, PQ, "im2col(x)", "var(--col)", "CRS", "PQ"), (K, PQ, "y", "var(--y)", "K", "PQ"),
-        "many sums of CRS terms")
+        "many sums with CRS terms")
     row(200, "dgrad", (CRS, K, "wᵀ", "var(--w)", "CRS", "K"), (K, PQ, "dy", "var(--y)", "K", "PQ"),
         (CRS, PQ, "dcol", "var(--col)", "CRS", "PQ"), "then dx = col2im(dcol)")
     row(320, "wgrad", (K, PQ, "dy", "var(--y)", "K", "PQ"), (PQ * 0.7, CRS, "im2col(x)ᵀ", "var(--col)", "PQ", "CRS"),
-        (K, CRS, "dw", "var(--w)", "K", "CRS"), "few sums of PQ terms")
+        (K, CRS, "dw", "var(--w)", "K", "CRS"), "few sums with PQ terms")
     return p
 
 
@@ -279,7 +279,7 @@ def layouts():
         "NHWC": [(n, c, h, w) for n in range(N) for h in range(H) for w in range(W) for c in range(C)],
         "CHWN": [(n, c, h, w) for c in range(C) for h in range(H) for w in range(W) for n in range(N)],
     }
-    p.text(20, 26, "2 images (the second one framed), 3 channels (colours), 2 x 2 pixels (a b over c d), as they lie in memory:", "small", "start")
+    p.text(20, 26, "2 images (the second one framed), 3 channels (colours), 2 x 2 pixels (a b above c d), in memory order:", "small", "start")
     for row, (name, order) in enumerate(orders.items()):
         y = 62 + row * 88
         p.text(20, y - 6, name, "title", "start")
@@ -290,7 +290,7 @@ def layouts():
             if n == 1:
                 p.rect(x + 1, y + 1, size - 5, size - 2, "none", "var(--ink)", thick=1.6)
         strides = {"NCHW": (C * H * W, H * W, W, 1), "NHWC": (H * W * C, 1, W * C, C), "CHWN": (1, H * W * N, W * N, N)}[name]
-        p.text(20, y + size + 18, "a step of n, c, h, w moves by " + ", ".join(map(str, strides)) + " elements", "small", "start")
+        p.text(20, y + size + 18, "strides of n, c, h, w: " + ", ".join(map(str, strides)) + " elements", "small", "start")
     return p
 
 

@@ -77,7 +77,7 @@ def which_wins(picture_type, run, text):
     """The way that is predicted to be fastest by filter and channels; names are layers of the committed run, in the colour of their fastest rung."""
     p = picture_type(720, 516)
     left, top, width, height = 70, 50, 58, 38
-    p.text(left, 24, "the fastest way, predicted; with a name: measured", "title", "start")
+    p.text(left, 24, "the fastest algorithm: predicted, and measured where a name is given", "title", "start")
     for i, channels in enumerate(CHANNELS):
         y = top + height * (len(CHANNELS) - 1 - i)
         p.text(left - 8, y + height / 2 + 5, channels, "small", "end")
@@ -89,7 +89,7 @@ def which_wins(picture_type, run, text):
                 p.text(left + width * j + width - 5, y + height - 6, f"{found['definition'] / found[best]:.1f}x", "small", "end")
     for j, size in enumerate(FILTERS):
         p.text(left + width * (j + 0.5), top + height * len(CHANNELS) + 18, f"{size} x {size}", "small")
-    p.text(left + width * len(FILTERS) / 2, top + height * len(CHANNELS) + 38, "filter; upwards: channels of a group, as many filters", "small")
+    p.text(left + width * len(FILTERS) / 2, top + height * len(CHANNELS) + 38, "filter size; upwards: channels per group (and as many filters)", "small")
     shared = {}
     for name, (size, channels, way) in measured(run, text).items():
         j = min(range(len(FILTERS)), key=lambda j: abs(FILTERS[j] - size))
@@ -122,7 +122,7 @@ def error_growth(picture_type, printed):
         along = math.log2(channels) / math.log2(rows[-1][0])
         return left + width * along, top + height * (high - math.log10(value)) / (high - low)
 
-    p.text(left, 24, "rounding of a sum, in millionths of the sums' root mean square", "title", "start")
+    p.text(left, 24, "rounding error of a sum, in millionths of the root mean square of the sums", "title", "start")
     for power in range(low, high + 1):
         p.line([place(1, 10**power), place(rows[-1][0], 10**power)], "var(--line)", 1)
         p.text(left - 10, place(1, 10**power)[1] + 5, f"{10**power:g}", "small", "end")

@@ -91,7 +91,7 @@ class Site:
                 folder = str(path.parent)
                 rows.append(f'<tr><th colspan="2" scope="colgroup">{folder}/</th></tr>')
             rows.append(f'<tr><td><a href="{page_of_file(file)}">{path.name}</a></td><td>{html.escape(self.index.files[file])}</td></tr>')
-        return ("<p>The headers, by folder. The program of each rung is on the rung's own page: see the <a href=\"map.html\">map</a>.</p>"
+        return ("<p>The headers, by folder. The program of each rung is on the page of the rung: see the <a href=\"map.html\">map</a>.</p>"
                 f'<div class="table"><table>{"".join(rows)}</table></div>')
 
     def names_page(self):
@@ -102,12 +102,12 @@ class Site:
                 if place.member or place.kind not in KINDS or place.file not in self.index.files or place.file in self.pages_of_rungs:
                     continue
                 found[name[0].upper() if name[0].isalpha() else "_"].setdefault((name.lower(), name, place.file), place)
-        parts = ["<p>What headers define for other files: types, functions, constants and macros. Each leads to its definition.</p>",
+        parts = ["<p>Types, functions, constants and macros that headers define for other files, with links to their definitions.</p>",
                  '<p class="letters">' + " ".join(f'<a href="#letter_{letter}">{letter}</a>' for letter in sorted(found)) + "</p>"]
         for letter in sorted(found):
             rows = [f'<tr><td><a href="{page_of_file(place.file)}#l{place.line}"><code>{place.name}</code></a></td><td>{KINDS[place.kind]}</td>'
                     f"<td>{place.file}</td><td>{html.escape(place.brief[:160])}</td></tr>" for _, place in sorted(found[letter].items())]
-            parts += [f'<h2 id="letter_{letter}">{letter}</h2>', '<div class="table"><table><tr><th>name</th><th>kind</th><th>file</th><th>what it is</th></tr>',
+            parts += [f'<h2 id="letter_{letter}">{letter}</h2>', '<div class="table"><table><tr><th>name</th><th>kind</th><th>file</th><th>description</th></tr>',
                       *rows, "</table></div>"]
         return "".join(parts)
 
@@ -147,9 +147,9 @@ class Site:
         if found.likeness < LEAST_CHANGED:
             share += ", most of the file"
         box = f'show_{entry["page"]}'
-        legend = (f'<label for="{box}">show the {found.removed} lines of that program that are gone</label>' if found.removed else "")
+        legend = (f'<label for="{box}">show the {found.removed} removed lines</label>' if found.removed else "")
         check = f'<input class="show-removed" type="checkbox" id="{box}">' if found.removed else ""
-        return (f'<p class="legend"><span class="added">Highlighted</span>: what differs from <a href="{page}.html">{name}</a>; {share}.</p>'
+        return (f'<p class="legend"><span class="added">Highlighted</span>: lines that differ from <a href="{page}.html">{name}</a>; {share}.</p>'
                 f"{check} {legend}{changed_program(shown, found)}")
 
     def loop(self, rung):
@@ -165,7 +165,7 @@ class Site:
                 where = (f'<code>{function}()</code> of <a href="{shown.page_of(file)}#l{first}">{file}</a>, which the program {how}, lines {first}'
                          f" to {last}:")
             parts.append(f"<p>{where}</p>" + shown.block(first, last, ids=False))
-        return "".join(parts) or "<p>The program has no loop of its own: a library computes.</p>"
+        return "".join(parts) or "<p>The program has no inner loop: it calls a library.</p>"
 
     def filled(self, contents):
         contents = re.sub(r'<div class="put-program" data-rung="([^"]*)"></div>', lambda match: self.program(match.group(1)), contents)

@@ -2,7 +2,7 @@
 """Links of Markdown pages in two forms: as a forge shows them, `[text](layouts.md)`, and as Doxygen resolves them,
 `\\ref layouts "text"`. make_pages.py turns the first form into the second.
 
-    forge_links.py          rewrites \\ref in docs/*.md and docs/ladders/*.md into links that a forge shows, where it can
+    forge_links.py          rewrites \\ref in docs/*.md and docs/ladders/**/*.md into links that a forge shows, where it can
 
 A link to a page or a section of one, and a link to a rung's program, have both forms. `\\ref` without a text takes the title.
 """
@@ -15,8 +15,8 @@ import sys
 DOCS = pathlib.Path(__file__).resolve().parent
 TITLED = re.compile(r"^#+ (.*?) *\{#(\w+)\}$", re.M)
 REF = re.compile(r'\\ref\s+(\w+)(?:\s+"([^"]*)")?')
-LINK = re.compile(r"(?<!!)\[([^\]\n]+)\]\(([\w./-]+\.(?:md|cpp|cu))(?:#([\w-]+))?\)")
-CODE = re.compile(r"(```.*?```|`[^`\n]*`|^    .*$)", re.M | re.S)
+LINK = re.compile(r"(?<!!)\[([^\[\]]+)\]\(([\w./-]+\.(?:md|cpp|cu))(?:#([\w-]+))?\)")
+CODE = re.compile(r"(```.*?```|`[^`\n]*`|^    [^\n]*$)", re.M | re.S)
 
 
 class Places:
@@ -39,8 +39,10 @@ class Places:
 
         def link(match):
             name, words = match.groups()
+            if words and re.search(r"[\[\]]", words):
+                return match.group(0)
             if name in self.rungs:
-                target, title = self.root / self.rungs[name], name
+                target, title = self.root / self.rungs[name], pathlib.PurePath(self.rungs[name]).with_suffix("").as_posix()
             elif name in self.places:
                 target, title, is_page = self.places[name]
                 if not is_page:
@@ -79,7 +81,7 @@ def rungs_of(root):
 
 def main():
     places = Places(DOCS, rungs_of(DOCS.parent))
-    for path in [*sorted(DOCS.glob("*.md")), *sorted((DOCS / "ladders").glob("*.md"))]:
+    for path in [*sorted(DOCS.glob("*.md")), *sorted((DOCS / "ladders").rglob("*.md"))]:
         text = path.read_text()
         changed = places.to_links(text, path)
         if changed != text:

@@ -34,8 +34,8 @@ def pages(root, executed):
             if not lines and (first := re.match(r"# (.*)\n?", source)):
                 title, source = first.group(1), source[first.end():]
             lines += [linked(with_formulas(source)), ""]
-        ran = (f'<a href="notebooks/{path.stem}.html">What it printed and plotted</a>.' if (executed / f"{path.stem}.html").exists()
-               else "The outputs are not part of this build: `./ladder notebooks`, then `./ladder docs`, adds them.")
+        ran = (f'<a href="notebooks/{path.stem}.html">Output and plots</a>.' if (executed / f"{path.stem}.html").exists()
+               else "`./ladder notebooks`, followed by `./ladder docs`, adds the outputs.")
         number = int(path.stem.split("_", 1)[0])
         head = [f"# {title} {{#{name}}}", "", "\\tableofcontents", "", f'Lesson {number} of \\ref lessons "the lessons": the text and the code of `notebooks/{path.name}`. {ran}', ""]
         found[name] = "\n".join([*head, *lines]) + "\n"

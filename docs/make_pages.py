@@ -125,7 +125,7 @@ class Pages:
             return ["No run has been committed yet."]
         lines = ["# The run {#benchmark_run}", "", benchmark_run.machine(run) + ".", "", f"Ceilings: {benchmark_run.ceilings(run)}.", ""]
         if stale := sorted({row["rung"] for row in run["rows"] if self.is_stale(row)} & set(self.rows)):
-            lines += folded(f"Stale: {len(stale)} rungs have changed since they were timed; their times are left out", [", ".join(map(self.link, stale)) + "."])
+            lines += folded(f"Stale: {len(stale)} rungs have changed since they were timed; their times are omitted", [", ".join(map(self.link, stale)) + "."])
         lines += ["A point above a ceiling is possible where the ceiling is that of a copy through DRAM and the arrays fit into the L2 cache, and where a rung executes"
                   " fewer multiplications than the definition, whose operations are counted (Winograd, FFT), or uses tensor cores for fp32 (3xTF32).", ""]
         for picture, what in (("run.roofline.svg", "dense"), ("run.sparse_roofline.svg", "sparse")):
@@ -153,17 +153,17 @@ class Pages:
             return self.link(rung, short_name(rung)) + benchmark_run.mark(rung)
 
         pages = {"contests": [
-            "# The fastest rung beside the fastest library {#benchmarks_contests}", "", "\\tableofcontents", "",
+            "# The fastest rung and the fastest library {#benchmarks_contests}", "", "\\tableofcontents", "",
             "Both sides use plain arithmetic unless a title says fewer multiplications; the L2 cache is warm. The library's time is that of its fastest algorithm or"
-            " engine, in any layout unless the title names one. A ratio above 1 means that the rung is faster. Where TF32 is allowed, a rung in fp32 may be the"
-            " fastest, too. (3xTF32): fp32 in and out, products on tensor cores. Problems: \\ref benchmark_problems.", "",
+            " engine, in any layout unless the title names one. A ratio above 1 means that the rung is faster. In TF32 tables, the fastest rung may be one in"
+            " fp32. (3xTF32): fp32 in and out, products on tensor cores. Problems: \\ref benchmark_problems.", "",
             *benchmark_contests.contests(run, link), ""]}
         waste = benchmark_run.newest_run(self.root, "tile_waste")
         if waste is not None:
             pages["contests"] += [
                 "## Useful and executed operations {#benchmark_executed}", "",
-                "If one row of a tile has a tap, the tile executes it for all of its rows. TFLOP/s elsewhere count useful operations; here the executed ones stand"
-                " beside them, by the counts of the figure at \\ref ladder_sparse_conv.", "",
+                "If one row of a tile has a tap, the tile executes it for all of its rows. TFLOP/s on other pages count useful operations; this table also lists"
+                " executed operations, which follow from the counts of the figure at \\ref ladder_sparse_conv.", "",
                 *waste_tables.executed_rates(waste, run, link), ""]
         network = benchmark_run.newest_run(self.root, "networks")
         if network is not None:
@@ -175,10 +175,10 @@ class Pages:
 
             pages["network"] = [
                 "# A whole network {#benchmarks_network}", "",
-                "All sparse convolutions of OpenPCDet's VoxelBackBone8x on a sweep, with their rulebooks, by the host's clock. `benchmarks/networks/voxel_backbone.cpp`"
-                " calls rungs one after the other, in memory that it keeps from call to call, as PyTorch does. The sites, rows and gradients of each convolution are"
-                " compared with the reference exactly, on whole numbers. spconv is called from Python, and its times include that, as for every caller; how much it is"
-                " depends on the host. The last column is without it.", "",
+                "All sparse convolutions of OpenPCDet's VoxelBackBone8x on a sweep, with their rulebooks, measured by the host clock. `benchmarks/networks/voxel_backbone.cpp`"
+                " calls the rungs one after the other and reuses their memory from call to call, as PyTorch does. The sites, rows and gradients of each convolution are"
+                " compared with the reference exactly, on integers. spconv is called from Python, and its times include this overhead, which depends on the host."
+                " The last column does not include it.", "",
                 *network_tables.tables(network, named, stale_rungs), ""]
         for ladder in dict.fromkeys(row["ladder"] for row in run["rows"]):
             lines = [f"# Benchmarks of {ladder} {{#benchmarks_{ladder}}}", "", "\\tableofcontents", "",
@@ -196,7 +196,7 @@ class Pages:
         """The convolutions of the benchmarks, as benchmarks/ladders/conv2d.cpp has them."""
         text = (self.root / "benchmarks/ladders/conv2d.cpp").read_text()
         rows = re.findall(r'\{"(B\d+)", make\(([\d, ]+)\),\s*"([^"]*)"\}', text)
-        lines = ["| problem | N x C x H x W | K | R x S | padding | stride | groups | why it is here |", "|---|---|---:|---|---:|---:|---:|---|"]
+        lines = ["| problem | N x C x H x W | K | R x S | padding | stride | groups | description |", "|---|---|---:|---|---:|---:|---:|---|"]
         for name, sizes, why in rows:
             N, C, H, W, K, R, S, pad, stride, *groups = sizes.replace(" ", "").split(",")
             lines.append(f"| {name} | {N} x {C} x {H} x {W} | {K} | {R} x {S} | {pad} | {stride} | {groups[0] if groups else 1} | {why} |")
@@ -255,12 +255,12 @@ class Pages:
             return ["No run has been committed yet."]
         layers = (self.root / "benchmarks/ladders/conv2d.cpp").read_text()
         write(self.out / "pictures/which_way_wins.svg", fewer_pictures.which_wins(Picture, self.benchmarks, layers).svg())
-        return ["![The fastest way by filter and channels, predicted and measured](which_way_wins.svg)"]
+        return ["![The fastest algorithm by filter size and channels, predicted and measured](which_way_wins.svg)"]
 
     def error_growth(self):
         printed = (self.out / "winograd_tiles.txt").read_text()
         write(self.out / "pictures/error_growth.svg", fewer_pictures.error_growth(Picture, printed).svg())
-        return ["![Errors by channels, of the definition and of four tiles](error_growth.svg)"]
+        return ["![Rounding errors of the definition and of four Winograd tiles, by channels](error_growth.svg)"]
 
     def rungs_in_order(self, ladder):
         """The rungs as tables: each spine, with what its steps gain; the alternatives; the advanced rungs."""
@@ -275,22 +275,22 @@ class Pages:
                 lines += [*spine_table(self.benchmarks, rows, self.is_stale, link), ""]
                 if self.benchmarks and any(row["problem"] == problem_of(rows[0]) for row in self.benchmarks["rows"]):
                     lines += [f"Times on {problem_of(rows[0])}, L2 warm, {self.benchmarks['gpu']}, {self.benchmarks['date']}"
-                              " (\\ref benchmarks \"committed run\"). *Gain*: over the rung that a step is built on.", ""]
+                              " (\\ref benchmarks \"committed run\"). *Gain*: speed-up over the rung on which a step is based.", ""]
             else:
                 lines += ["| rung | needs |", "|---|---|",
                           *(f"| {link(row)}<br/>{row['idea']} | {row['needs']} |" for row in rows), ""]
         return [*lines, "</div>", ""]
 
     def ladder_table(self):
-        lines = ["| ladder | computes | rungs on the CPU | in CUDA |", "|---|---|---:|---:|"]
+        lines = ["| ladder | computes | C++ rungs | CUDA rungs |", "|---|---|---:|---:|"]
         for ladder, rows in self.ladders.items():
             cuda = sum(row["rung"].startswith("cuda_") for row in rows)
             lines.append(f"| \\ref ladder_{ladder} \"{ladder}\" | {rows[0]['computes']} | {len(rows) - cuda} | {cuda} |")
-        return [*lines, "", f"{len(self.rows)} rungs; the \\ref map \"map\" has them all."]
+        return [*lines, "", f"ConvLadder has {len(self.rows)} rungs; the \\ref map \"map\" lists all of them."]
 
     def planted_bugs(self):
         """What the bugs are that the suite must find."""
-        lines = ["| planted in a copy of | the mistake | what finding it takes |", "|---|---|---|"]
+        lines = ["| rung | planted bug | required to detect it |", "|---|---|---|"]
         for name, rung, teaches in planted_bugs(self.root):
             link = self.link(rung, rung.replace("/", " / "))  # where it may be broken
             lines.append(f"| {link} | {name.replace('_', ' ')} | {teaches} |")
@@ -299,7 +299,7 @@ class Pages:
     def players(self):
         """Where kernels can be watched."""
         if not self.made_players:
-            return ["(Not in this build: they are traced with the libraries of one with `BUILD_SHARED_LIBS`.)"]
+            return ["(Not part of this build: recording them requires a build with `BUILD_SHARED_LIBS`.)"]
         items = [f"<li>{player_link(player)}: <code>{player['rung']}</code></li>" for player in self.made_players]
         return ["\\htmlonly[block]", "<ul>", *items, "</ul>", "\\endhtmlonly"]
 
@@ -340,13 +340,13 @@ class Pages:
     def non_finite(self):
         """Which rungs spread NaN and infinity further than the definition."""
         kinds = {
-            "zeros": "NaN where a zero stands for what is not there",
-            "groups": "the same in outputs of other groups, whose channels share its tile",
-            "nan": "NaN where infinity is right",
-            "tiles": "NaN or infinity, of either sign, in all outputs of a tile of Winograd's that needs the number",
+            "zeros": "NaN, because a missing element is replaced by a zero",
+            "groups": "the same, in outputs of other groups whose channels are in the same tile",
+            "nan": "NaN instead of infinity",
+            "tiles": "NaN or infinity, of either sign, in all outputs of a Winograd tile that depends on the value",
         }
         record = json.loads((self.root / "tests" / "non_finite.json").read_text())
-        lines = ["| NaN or infinity in | makes | in these rungs |", "|---|---|---|"]
+        lines = ["| NaN or infinity in | result | rungs |", "|---|---|---|"]
         for kind, what in kinds.items():
             for name, rungs in record.get(kind, {}).items():
                 lines.append(f"| {name} | {what} | {', '.join(self.link(rung) for rung in rungs)} |")

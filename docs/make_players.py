@@ -241,10 +241,10 @@ def frames(trace, page):
         when = f"Up to barrier {end + 1}" if end + 1 < len(block["intervals"]) else "At the end"
         parts.append(f"<h2>{when}</h2>\n<div class=\"frames\">{''.join(pictures)}</div>")
     kernel = page["kernels"][block["kernel"]]["name"]
-    return f"<p>What block {block['block']} of {html.escape(kernel)} has read and written so far.</p>" + "\n".join(parts)
+    return f"<p>Elements that block {block['block']} of {html.escape(kernel)} has read and written so far.</p>" + "\n".join(parts)
 
 
-KEY = (("read", "read"), ("flying", "on its way"), ("written", "written"), ("grown2", "its sum grows"), ("load", "now loaded"), ("store", "now stored"))
+KEY = (("read", "read"), ("flying", "asynchronous copy in flight"), ("written", "written"), ("grown2", "partial sum updated"), ("load", "loaded by this step"), ("store", "stored by this step"))
 
 
 def page_of(player, trace, texts, others):
@@ -257,7 +257,7 @@ def page_of(player, trace, texts, others):
     if others is not None:
         home = '<p><a href="../watch.html">Kernels that can be watched</a></p>\n'
         beside = "".join(f' <a href="{name}.html">{html.escape(others[name]["title"])}</a>.' for name in player.get("beside", []))
-        links = f' <a href="../{rung_page_name(player["rung"])}">The rung\'s page</a>.' + (" Beside it:" + beside if beside else "")
+        links = f' <a href="../{rung_page_name(player["rung"])}">The rung\'s page</a>.' + (" For comparison:" + beside if beside else "")
     problem = f"{html.escape(trace['problem'])}; recorded by the microscope from <code>{html.escape(player['rung'])}</code>"
     changed = "; " + html.escape(player["changed"]) if "changed" in player else ""
     words = "".join(f"<p>{html.escape(sentence)}</p>" for sentence in player["watch"])
@@ -276,7 +276,7 @@ def page_of(player, trace, texts, others):
 <label>a step is <select id="unit"><option value="request">a request</option><option value="interval">up to a barrier</option><option value="block">a block</option></select></label>
 <select id="block" aria-label="block"></select><select id="warp" aria-label="warp"></select></div>
 <p id="words" aria-live="polite"></p>
-<svg id="timeline" role="img" aria-label="requests of each warp, barriers, copies on their way"></svg>
+<svg id="timeline" role="img" aria-label="requests of each warp, barriers, asynchronous copies in flight"></svg>
 <p>Each row is a warp, each tick a request: blue loads, orange stores, yellow asynchronous copies, red atomics. A vertical line is a barrier; bars below are copies on their way. Click to go there. Keys: left, right, home, end, space.</p>
 <ul class="key">{key}</ul>
 <div class="columns"><div class="arrays">{arrays}</div>

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the slides of a lecture a ladder, from the pages' own words and pictures.
+"""Makes the slides of one lecture per ladder from the texts and pictures of the pages.
 
     make_slides.py --generated DIR --hashes HASHES.inc --root ROOT --out DIR      (./ladder slides)
 
-DIR is what make_pages.py has filled. Into OUT go LADDER.html, each one file that needs nothing (by pandoc), and LADDER.pdf where
-there is Chromium. A deck has the maths, the steps in a table, a slide or two a step (its idea with its picture, what is expected of
-it and what was measured), the times, and exercises.
+DIR is what make_pages.py has filled. OUT receives LADDER.html, a self-contained file (by pandoc), and LADDER.pdf if
+Chromium is installed. A deck has the mathematics, a table of the steps, one or two slides per step (idea, picture, prediction and
+measurement), the times, and exercises.
 """
 import argparse
 import pathlib
@@ -19,7 +19,7 @@ from benchmark_run import short_name
 from make_pages import Pages
 from rung_page import Header, split_source
 
-MOST_STEPS_WITH_TWO = 7  # with more, what is expected stands on the slide of the idea
+MOST_STEPS_WITH_TWO = 7  # with more, the prediction is on the slide of the idea
 SENTENCES = 3
 STYLE = """<style>
 html { background: #20262d; } body { background: #fff; }
@@ -49,6 +49,7 @@ def plain(text):
     """Doxygen's Markdown as pandoc's."""
     text = re.sub(r'\\ref \w+ "([^"]*)"', r"\1", text)
     text = re.sub(r"\\ref (\w+)", r"\1", text)
+    text = re.sub(r"(?<!!)\[([^\[\]]+)\]\([\w./-]+\.(?:md|cpp|cu)(?:#[\w-]+)?\)", r"\1", text)
     text = re.sub(r"\\f\[(.*?)\\f\]", lambda found: "$$" + found.group(1).strip() + "$$", text, flags=re.DOTALL)
     return re.sub(r"\\f\$(.*?)\\f\$", r"$\1$", text)
 
@@ -96,7 +97,7 @@ class Deck:
             picture = re.search(r"!\[([^\]]*)\]\((\S+?)\)", maths.group(1))
             drawn = f"![]({self.pictures / picture.group(2)})" if picture and (self.pictures / picture.group(2)).exists() else ""
             before = maths.group(1)[:formula.start()] if formula else maths.group(1)
-            self.add("The maths", sentences(plain(before), 2), plain(formula.group(0)) if formula else "", drawn)
+            self.add("Definition", sentences(plain(before), 2), plain(formula.group(0)) if formula else "", drawn)
         table = ["| step | idea |", "|----------------------|------------------------------------------------------|"]
         table += [f"| {short_name(row['rung'])} | {row['idea']} |" for row in self.steps]
         others = len(self.pages.ladders[self.ladder]) - len(self.steps)
@@ -119,9 +120,9 @@ class Deck:
         for problem in benchmark_pictures.CLIMBS.get(self.ladder, []):
             picture = self.pictures / f"{benchmark_pictures.climb_name(self.ladder, problem)}.svg"
             if picture.exists():
-                self.add(f"How fast: {problem}", f"![]({picture})", f"[{benchmark_run.machine(self.pages.benchmarks)}]{{.footnote}}")
+                self.add(f"Times: {problem}", f"![]({picture})", f"[{benchmark_run.machine(self.pages.benchmarks)}]{{.footnote}}")
         for first in range(0, len(exercises), 4):
-            self.add("Try", "\n".join(exercises[first:first + 4]))
+            self.add("Exercises", "\n".join(exercises[first:first + 4]))
         return plain("\n\n".join(self.slides)) + "\n"
 
 

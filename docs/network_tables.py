@@ -4,15 +4,15 @@ from benchmark_run import time_text
 
 WAYS = {
     "convladder": "rungs",
-    "spconv": "spconv, with a bias in each convolution and ReLU behind it",
-    "spconv, fused": "spconv, with bias and ReLU in each convolution, as in ours",
-    "spconv, modules": "spconv, with bias and ReLU behind each convolution, as in OpenPCDet",
+    "spconv": "spconv, with bias in each convolution, and ReLU as a separate operation",
+    "spconv, fused": "spconv, with bias and ReLU in each convolution, as in ConvLadder",
+    "spconv, modules": "spconv, with bias and ReLU as separate operations, as in OpenPCDet",
 }
 
 
 def ways_table(of_ways, what):
     """A row for each way. what: it computes, in words"""
-    lines = [f"| {what} | from call to result, median | quartiles | of it kernels, copies and fills |", "|---|---:|---:|---:|"]
+    lines = [f"| {what} | time from call to result, median | quartiles | kernels, copies and fills only |", "|---|---:|---:|---:|"]
     for name, words in WAYS.items():
         if name not in of_ways:
             continue
@@ -36,8 +36,8 @@ def tables(run, link, stale):
     if "forward and backward" in run:
         lines += ways_table(run["forward and backward"], "forward, and all gradients")
     lines += [
-        "One by one, where the host waits for each (so the sum is more than the whole); the first convolution on new"
-        " sites makes their rulebook:",
+        "Each convolution separately: the host waits for each, so the sum exceeds the total above. The first convolution on"
+        " new sites includes their rulebook:",
         "",
         "| convolution | rows | median |",
         "|---|---:|---:|",

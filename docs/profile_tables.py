@@ -20,7 +20,7 @@ class Profile:
                 f" {self.record['date']})")
 
     def agreement(self):
-        """How far both agree, counter by counter, and why where they do not."""
+        """The agreement of both, counter by counter, and the causes of differences."""
         micro = [pair for counters in self.comparison["microbenchmarks"].values() for pair in counters.values()]
         rungs = self.comparison["rungs"]
         pairs = [(rung, counter) for rung, seen in rungs.items() for counter in seen["counters"]]
@@ -30,13 +30,13 @@ class Profile:
         lines = [f"On an {self.machine()}, {sum(ours == theirs for ours, theirs in micro)} of {len(micro)} counters of the"
                  f" {len(self.comparison['microbenchmarks'])} microbenchmarks are equal. Of {len(pairs)} counters of the"
                  f" {len(rungs)} CUDA rungs, each on one problem, {within} ({within / len(pairs):.0%}) are within {tolerance}"
-                 f" of the profiler's; as they are written, with no neighbours joined,"
+                 f" of the profiler; without combined accesses,"
                  f" {len(pairs) - len(differences.differing_as_written(self.comparison))}. The other {len(self.entries)} are listed in `benchmarks/counters/differences.json`,"
                  " each with its cause.", "",
                  f"| counter | rungs | within {tolerance} |", "|---|---:|---:|"]
         for counter, count in collections.Counter(counter for _, counter in pairs).items():
             lines.append(f"| {counter} | {count} | {count - far[counter]} |")
-        lines += ["", "| why they differ | counters | rungs | for instance (the microscope's / the profiler's) |", "|---|---:|---:|---|"]
+        lines += ["", "| cause of the difference | counters | rungs | example (microscope / profiler) |", "|---|---:|---:|---|"]
         for cause, words in differences.CAUSES.items():
             entries = [entry for entry in self.entries.values() if entry["cause"] == cause]
             if entries:
@@ -52,14 +52,14 @@ class Profile:
         seen = self.comparison["rungs"].get(rung)
         if not seen or not seen["counters"]:
             return []
-        lines = [f"On `{seen['options']}`, beside the profile of an {self.machine()}:", "",
-                 "| counter | counted | profiler | why they differ |", "|---|---:|---:|---|"]
+        lines = [f"On `{seen['options']}`, compared with the profile of an {self.machine()}:", "",
+                 "| counter | microscope | profiler | cause of the difference |", "|---|---:|---:|---|"]
         for counter, (ours, theirs) in seen["counters"].items():
             entry = self.entries.get((rung, counter))
             why = f"{entry['cause']}: {entry['because']}" if entry else ""
             written = seen["as_written"].get(counter)
-            counted = f"{ours:,}" if written is None else f"{ours:,} ({written:,} as written)"
+            counted = f"{ours:,}" if written is None else f"{ours:,} ({written:,} without combined accesses)"
             lines.append(f"| {counter} | {counted} | {theirs:,} | {why} |")
         if is_stale({"rung": rung, "source_hash": seen["source_hash"]}):
-            lines += ["", "**Stale**: the rung has changed since the profile was taken."]
+            lines += ["", "**Stale**: the rung has changed since it was profiled."]
         return [*lines, ""]

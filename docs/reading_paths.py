@@ -72,11 +72,11 @@ class ReadingPaths:
         lines = []
         for key, path in self.paths.items():
             total = sum(map(self.minutes, path["stops"]))
-            lines += [f"## {path['title']} {{#path_{key}}}", "", f"{path['what']} Some {round(total / 60)} hours of reading;"
-                      f" trying takes longer. It begins with {self.link(path['stops'][0])}.", ""]
+            lines += [f"## {path['title']} {{#path_{key}}}", "", f"{path['what']} About {round(total / 60)} hours of reading,"
+                      f" without exercises. The first page is {self.link(path['stops'][0])}.", ""]
             table = ["| | page | minutes |", "|---:|---|---:|"]
             table += [f"| {number} | {self.link(stop)} | {self.minutes(stop)} |" for number, stop in enumerate(path["stops"], 1)]
-            lines += folded(f"Its {len(path['stops'])} pages", table)
+            lines += folded(f"All {len(path['stops'])} pages", table)
         return lines
 
     def lessons(self):
@@ -127,6 +127,6 @@ class ReadingPaths:
             if stop not in path["stops"]:
                 continue
             at = path["stops"].index(stop)
-            after = f"; next: {self.link(path['stops'][at + 1])}" if at + 1 < len(path["stops"]) else "; the end of it"
+            after = f"; next: {self.link(path['stops'][at + 1])}" if at + 1 < len(path["stops"]) else "; the last page"
             places.append((f"\\ref path_{key} \"{path['title']}\"", f"page {at + 1} of {len(path['stops'])}{after}"))
         return places

@@ -57,7 +57,7 @@ class Header:
 
 
 def folded(title, lines):
-    """What a reader opens if it is wanted."""
+    """A folded part of a page."""
     return ["\\htmlonly[block]", f"<details><summary>{title}</summary>", "\\endhtmlonly", "", *lines, "", "\\htmlonly[block]", "</details>",
             "\\endhtmlonly", ""]
 
@@ -76,7 +76,7 @@ def without_title(lines, title):
 def named_problem(text, problems):
     """The problem that a prediction in words is about: the first that it names; None if it names none.
 
-    A matrix product is named by its id, or as in "at 4096": 1024 cycles are none.
+    A GEMM is named by its id, or as in "at 4096": 1024 cycles are none.
     """
     found = []
     for problem in problems:
@@ -163,16 +163,16 @@ class RungPages:
         after = [other["rung"] for other in self.pages.ladders[ladder] if other.get("previous") == rung]
         built = f"built on {self.pages.link(row['previous'])}" if row["previous"] else ""
         if after:
-            built += ("; " if built else "") + "what is built on it: " + ", ".join(self.pages.link(other, short_name(other)) for other in after)
+            built += ("; " if built else "") + "basis of " + ", ".join(self.pages.link(other, short_name(other)) for other in after)
         if built:
-            rows += [("Neighbours", built)]
+            rows += [("Related rungs", built)]
         rows += [("Needs", row["needs"])]
         if not row.get("deterministic", True):
             rows += [("Deterministic", "no: the order of the result may differ from run to run")]
         rows += [(path, f"{place}") for path, place in self.pages.paths.places(rung)]
         if players := self.pages.players_of(rung):
-            rows += [("Watch it", ", ".join(players))]
-        rows += [("Run it", f"`./ladder compare {ladder} --rung {rung}{self.problem_for(row)}`")]
+            rows += [("Animation", ", ".join(players))]
+        rows += [("Command", f"`./ladder compare {ladder} --rung {rung}{self.problem_for(row)}`")]
         return ["| | |", "|---|---|", *(f"| {name} | {what} |" for name, what in rows), ""]
 
     def problem_for(self, row):
@@ -199,14 +199,14 @@ class RungPages:
         """For a step that keeps few lines of the rung before it: why."""
         for line in (self.pages.root / "tools/large_steps.txt").read_text().split("\n"):
             if line.startswith(rung + " | "):
-                return ["", f"A large step. {line.split(' | ', 1)[1]}"]
+                return ["", f"This step is large. {line.split(' | ', 1)[1]}"]
         return []
 
     # --- Numbers
 
     def comparison(self, row, expected):
         """One table: the rung before, what was predicted, this rung, the library; on the problem of the prediction."""
-        head = ["| | rung before | predicted | this rung | library |", "|---|---:|---:|---:|---:|"]
+        head = ["| | previous rung | predicted | this rung | library |", "|---|---:|---:|---:|---:|"]
         timed, words = self.timed_rows(row, expected)
         counted, stale = self.counted_rows(row)
         if not timed and not counted:
@@ -221,9 +221,9 @@ class RungPages:
         here = f"\\ref benchmark_run \"{run['gpu']}, {run['date']}\""
         rows = [timed for timed in benchmark_run.of(run, rung=rung, l2="warm")]
         if not rows:
-            return [], [f"Not timed yet: the committed run ({here}) has no row of this rung.", ""]
+            return [], [f"Not measured yet: the committed run ({here}) does not contain this rung.", ""]
         if self.pages.stale_rows(rung):
-            return [], [f"The rung has changed since the committed run ({here}); its times of then are left out.", ""]
+            return [], [f"The rung has changed since the committed run ({here}); its outdated times are omitted.", ""]
         predictions = {(time.problem, time.dtype): time for time in self.predicted.get(rung, [])}
         problem, dtype = next(iter(predictions), (None, None))
         timed_problems = list(dict.fromkeys(timed["problem"] for timed in rows))
@@ -252,13 +252,13 @@ class RungPages:
         if mine["tflops"]:
             rate = mine["tflops"] * mine["median_us"]
             lines.append(line("TFLOP/s", of(old, lambda timed: f"{timed['tflops']:.3g}"), "", f"{mine['tflops']:.3g}", f"{rate / best[1]:.3g}" if best else ""))
-        lines.append(line("share of the limit", of(old, lambda timed: f"{100 * timed['roofline']:.0f} %"), "", f"{100 * mine['roofline']:.0f} %",
+        lines.append(line("fraction of the limit", of(old, lambda timed: f"{100 * timed['roofline']:.0f} %"), "", f"{100 * mine['roofline']:.0f} %",
                           f"{100 * mine['roofline'] * mine['median_us'] / best[1]:.0f} %" if best else ""))
-        for name, key, show in (("registers a thread", "registers", str), ("shared memory a block", "shared_bytes", benchmark_run.bytes_text),
+        for name, key, show in (("registers per thread", "registers", str), ("shared memory per block", "shared_bytes", benchmark_run.bytes_text),
                                 ("occupancy", "occupancy", lambda value: f"{100 * value:.0f} %")):
             lines.append(line(name, of(old, lambda timed: show(timed[key])), "", show(mine[key]), ""))
         if mine["spills"] or (old and old["spills"]):
-            lines.append(line("spilled a thread", of(old, lambda timed: benchmark_run.bytes_text(timed["spills"])), "",
+            lines.append(line("spilled per thread", of(old, lambda timed: benchmark_run.bytes_text(timed["spills"])), "",
                               benchmark_run.bytes_text(mine["spills"]), ""))
         return lines, words
 
@@ -286,7 +286,7 @@ class RungPages:
                 counts = [shown(expect.count_in(of, line)) if of else "" for of in (before, entry)]
                 rows.append(f"| {what} | {counts[0]} | {predicted.replace('*', '&times;')} | {counts[1]} | |")
         stale = bool(entry) and self.pages.is_stale(entry | row)
-        return rows, ["The rung has changed since it was counted.", ""] if rows and stale else []
+        return rows, ["The rung has changed since these counts were recorded.", ""] if rows and stale else []
 
     # --- Exercise and notes
 
@@ -303,7 +303,7 @@ class RungPages:
                    "To time it on a GPU, change the file itself and run `./ladder compare` as above."]
         else:
             how = [f"Change `{row['source']}`, then compare it with the other rungs:", "", f"    ./ladder compare {row['ladder']} --rung {row['rung']}"]
-        return lines + folded("How to try it", how)
+        return lines + folded("How to run a variant", how)
 
     def all_times(self, rung):
         """The rows of a rung in the newest committed run."""
@@ -311,12 +311,12 @@ class RungPages:
         table = benchmark_tables.rung_table(run, rung) if run else []
         if not table or self.pages.stale_rows(rung):
             return []
-        lines = [f"{benchmark_run.machine(run)}; see \\ref benchmarks for how.", "", *table]
+        lines = [f"{benchmark_run.machine(run)}; method: \\ref benchmarks.", "", *table]
         problems = benchmark_run.problems_of(run, self.pages.rows[rung]["ladder"])
         timed = {row["problem"] for row in run["rows"] if row["rung"] == rung}
         missing = [problem for problem in problems if problem not in timed]
         if missing:
-            lines += ["", f"Not in the run, mostly because the rung declines them: {', '.join(missing)}."]
+            lines += ["", f"Not in the run, in most cases because the rung does not support them: {', '.join(missing)}."]
         return folded("All times", lines)
 
     def notebook(self, rung, folder):
@@ -325,25 +325,25 @@ class RungPages:
         path = self.pages.root / "docs" / "ladders" / ladder / f"{name}.md"
         if not path.exists() or self.pages.notebook_owner(ladder, name) != rung:
             return []
-        text = benchmark_tables.filled(path.read_text(), self.pages.benchmarks, rung, path)
+        text = benchmark_tables.filled(self.pages.places.to_refs(path.read_text(), path), self.pages.benchmarks, rung, path)
         # Below the page's own headings.
         lines = [re.sub(r"^#", "###", line) for line in text.splitlines()]
-        return folded("The notebook: what was tried, and what the profiler said", self.linked(lines, folder))
+        return folded("Notes: variants, measurements and profiles", self.linked(lines, folder))
 
     def profiled(self, row):
         """What a profiler counted beside the microscope."""
         lines = self.pages.profile.of_rung(row["rung"], self.pages.is_stale)
-        return folded("The microscope's counts beside a profiler's", lines) if lines else []
+        return folded("Counts of the microscope and of a profiler", lines) if lines else []
 
     def guards(self, rung):
         """What keeps the rung right."""
         ladder = rung.split("/")[1]
-        lines = [f"`./ladder test -R {rung}` runs its own tests: the problems of the ladder in three thread orders, and the"
-                 f" identities. `./ladder fuzz {ladder} --rung {rung}` draws others."]
+        lines = [f"`./ladder test -R {rung}` runs the tests of this rung: the problems of the ladder in three thread orders, and the"
+                 f" identities. `./ladder fuzz {ladder} --rung {rung}` tests random problems."]
         if self.pages.coverage is not None:
             lines += ["", self.pages.reached(rung)]
         bugs = [(name, teaches) for name, of, teaches in self.bugs if of == rung]
         if bugs:
-            lines += ["", "| planted in a copy | what finding it takes |", "|---|---|"]
+            lines += ["", "| planted bug | required to detect it |", "|---|---|"]
             lines += [f"| {name.replace('_', ' ')} | {teaches} |" for name, teaches in bugs]
-        return folded("The tests and the planted bugs that guard it", lines)
+        return folded("Tests and planted bugs", lines)

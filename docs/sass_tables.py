@@ -17,7 +17,7 @@ class Sass:
     def table(self):
         """Instructions of each main loop, by what they do."""
         kinds = list(next(iter(self.record["rungs"].values()))["kinds"])
-        lines = ["| | instructions | " + " | ".join(kinds) + " | products an instruction |",
+        lines = ["| | instructions | " + " | ".join(kinds) + " | multiply-adds per instruction |",
                  "|---|" + "---:|" * (len(kinds) + 2)]
         for rung, entry in self.record["rungs"].items():
             mark = " (stale)" if self.is_stale({"rung": rung, **entry}) else ""

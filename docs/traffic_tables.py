@@ -15,7 +15,7 @@ def tables(run, link, hashes):
     ]
     stale = [rung for rung, then in run["source_hashes"].items() if hashes.get(rung) != then]
     if stale:
-        lines += ["**Stale**: changed since: " + ", ".join(link(r) if r in hashes else r for r in stale) + ".", ""]
+        lines += ["**Stale**, because the rungs have changed: " + ", ".join(link(r) if r in hashes else r for r in stale) + ".", ""]
     rows = run["rows"]
     several = {row["rung"] for row in rows if row["map"] == "row_major"}
     for problem in dict.fromkeys(row["problem"] for row in rows):
@@ -30,7 +30,7 @@ def tables(run, link, hashes):
                 f" {megabytes(least['output_bytes'])} MB.",
                 "",
                 "| map | DRAM to L2, predicted | measured | L2 to DRAM | L2 to SMs, predicted | measured"
-                " | of those in the L2 | time |",
+                " | L2 hit rate | time |",
                 "|---|---:|---:|---:|---:|---:|---:|---:|",
             ]
             best = min(row["measured"]["time_us"] for row in mine)

@@ -51,14 +51,14 @@ def picture(run):
     def place(i, ratio):
         return left + width * i / (len(tiles) - 1), top + height * (most - ratio) / (most - 1)
 
-    title = f"rows x taps executed over pairs: {layer['rows']:,} rows, {layer['pairs']:,} pairs"
+    title = f"executed rows x taps / pairs: {layer['rows']:,} rows, {layer['pairs']:,} pairs"
     p.text(left, 24, title, "title", "start")
     for ratio in range(1, most + 1):
         p.line([place(0, ratio), place(len(tiles) - 1, ratio)], "var(--line)", 1)
         p.text(left - 10, place(0, ratio)[1] + 5, ratio, "small", "end")
     for i, tile in enumerate(tiles):
         p.text(place(i, 1)[0], top + height + 20, tile, "small")
-    p.text(left + width / 2, top + height + 40, "rows of a tile", "small")
+    p.text(left + width / 2, top + height + 40, "rows per tile", "small")
     # Names stand at the ends of their curves, but not on top of each other.
     last = -100
     for order in sorted(by_order, key=lambda order: -by_order[order][tiles[-1]]):
@@ -70,10 +70,10 @@ def picture(run):
 
 def tables(run):
     """The picture, and a row for each layer and order."""
-    lines = ["![Executed over useful taps, by the height of a tile](tile_waste.svg)", ""]
+    lines = ["![Executed / useful taps, by the rows per tile](tile_waste.svg)", ""]
     tiles = list(curves(run["layers"][0])["random"])
     lines += [
-        "| layer | rows in a tile stand | " + " | ".join(f"{tile} rows" for tile in tiles) + " |",
+        "| layer | order of the rows | " + " | ".join(f"{tile} rows" for tile in tiles) + " |",
         "|---|---|" + "---:|" * len(tiles),
     ]
     for layer in run["layers"]:
@@ -86,7 +86,7 @@ def tables(run):
     lines += [
         "",
         f"`benchmarks/tile_waste.cpp`, {run['date']}, commit {run['commit']}; simulated sweeps. *Lists of rows*: a tile"
-        f" of rows in the order of their coordinates does each tap for those that have it, {run['grain']} at a time.",
+        f" of rows in the order of their coordinates executes each tap only for the rows that have it, in groups of {run['grain']}.",
         "",
     ]
     return lines
@@ -95,7 +95,7 @@ def tables(run):
 def executed_rates(waste, run, link):
     """Useful and executed TFLOP/s of the rungs TOGETHER, for the rows of a run of the benchmarks."""
     lines = [
-        "| problem | rung | type | rows together | executed / useful | useful TFLOP/s | executed TFLOP/s |",
+        "| problem | rung | type | order of the rows | executed / useful | useful TFLOP/s | executed TFLOP/s |",
         "|---|---|---|---|---:|---:|---:|",
     ]
     layers = {layer["name"]: curves(layer) for layer in waste["layers"]}

@@ -42,7 +42,7 @@ RULES = [
     (r"\bearly launch\b|\blate store\b|\ball filters stay\b", "PDL, overlapped epilogue, weight-stationary"),
     (r"\bturn(?:s|ed|ing)? (?:round|over|about)\b|\bthe arrow\b|\bthe other way round\b",
      "transposed, reversed, inverse, exchanged"),
-    (r"\bjudge[ds]?\b(?![.(/'\x22_])", "checker, compared, verified"),
+    (r"(?<![\x22\'/])\bjudge[ds]?\b(?! LEVEL| probe)(?![.(/'\x22_])", "checker, compared, verified"),
     (r"\bkernels? (?:wants?|asks?|knows?|speaks?|says?|brings?)\b|\bcompilers? (?:wants?|asks?|thinks?)\b"
      r"|\bwhat .{1,40} asks? of (?:the )?memory\b", "what it does, in technical terms"),
     (r"\bhouse's\b|\bin the house\b", "the project's"),

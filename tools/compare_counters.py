@@ -44,15 +44,15 @@ COUNTERS = {
     "sectors stored": (["global.store.sectors"], ["global.store.sectors"]),
     "shared loads": (["shared.load.requests"], ["shared.load.requests", "matrix.load.requests"]),
     "shared stores": (["shared.store.requests"], ["shared.store.requests"]),
-    "turns of shared memory": ([*(space + "wavefronts" for space in SHARED), "factors"], ["theoretical.shared.wavefronts"]),
-    "turns without conflicts": ([*(space + "ideal" for space in SHARED), "factors"], ["theoretical.shared.wavefronts_ideal"]),
+    "wavefronts of shared memory": ([*(space + "wavefronts" for space in SHARED), "operands"], ["theoretical.shared.wavefronts"]),
+    "wavefronts without conflicts": ([*(space + "ideal" for space in SHARED), "operands"], ["theoretical.shared.wavefronts_ideal"]),
 }
 # A rung may adapt its launches to the device: the emulated device gets as many multiprocessors as the profiled one.
 MULTIPROCESSORS = {"NVIDIA H100 80GB HBM3": 132, "NVIDIA H200": 132}
 # Bytes per lane of the widest load, store or asynchronous copy. Wider accesses are TMA's, whose requests these
 # counters do not include.
 WIDEST = 16
-BYTES_A_TURN = 128  # of the 32 banks
+BYTES_PER_WAVEFRONT = 128  # of the 32 banks
 AS_WRITTEN = "as written: "  # before the names of counts
 
 
@@ -72,7 +72,7 @@ def of_kernel(kernel):
         if site["op"] != "async" or site["width"] <= WIDEST:
             add_counts(counts, site["space"], site["op"], site, scale)
     counts["grid.barriers"] = scale * kernel["grid_barriers"]
-    counts["factors"] = scale * kernel["factor_bytes"] / BYTES_A_TURN
+    counts["operands"] = scale * kernel["factor_bytes"] / BYTES_PER_WAVEFRONT
     return counts
 
 

@@ -34,13 +34,12 @@ std::vector<Baseline> cudnn_baselines(const Contest& contest, const Scratch& scr
 std::vector<Baseline> cudnn_graph_baselines(const Contest& contest, const Scratch& scratch,
                                             const Arguments& trial);
 
-/// CUTLASS's stock tiles for a matrix product, and for a forward convolution in NHWC; none
-/// elsewhere, or in a build without CUTLASS.
+/// CUTLASS's stock tiles for a GEMM, and for a forward convolution in NHWC; none for other
+/// problems, or in a build without CUTLASS.
 std::vector<Baseline> cutlass_baselines(const Contest& contest);
 
-/// cuBLAS for a matrix product. For a sparse convolution a limit: one product of as many rows as
-/// there are pairs, which has its arithmetic without its gathers. None for other ladders, or in a
-/// build without cuBLAS.
+/// cuBLAS for a GEMM. For a sparse convolution a limit: one GEMM with a row per pair, which has the
+/// same arithmetic without the gathers. None for other ladders, or in a build without cuBLAS.
 std::vector<Baseline> cublas_baselines(const Contest& contest);
 
 /// cuFFT for a Fourier transform; none for other ladders, or in a build without cuFFT.

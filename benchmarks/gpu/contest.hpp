@@ -102,12 +102,12 @@ Standings measure(const Contest& contest, const std::function<void(const std::st
 
 /// What the GPU reaches at most.
 struct Ceilings {
-  double copy_tb_s = 0;     ///< Read and written, 400 MB, one float4 a thread.
-  double copy_l2_tb_s = 0;  ///< The same for 25 MB, which stay in the L2.
-  double fma_tflops = 0;    ///< Multiply-adds of registers in fp32.
-  double tf32_tflops = 0;   ///< cuBLAS's TF32 product of 8192 x 8192 matrices; 0 without cuBLAS.
-  double fp16_tflops = 0;   ///< The same of fp16 with sums in fp32.
-  double fp8_tflops = 0;    ///< cuBLASLt's of fp8, whose b runs along k and whose sums are in fp32.
+  double copy_tb_s = 0;     ///< A copy of 400 MB, one float4 per thread, both directions counted.
+  double copy_l2_tb_s = 0;  ///< The same for 25 MB, which remain in the L2 cache.
+  double fma_tflops = 0;    ///< FP32 multiply-adds on registers.
+  double tf32_tflops = 0;   ///< cuBLAS's TF32 GEMM of 8192 x 8192 matrices; 0 without cuBLAS.
+  double fp16_tflops = 0;   ///< The same in fp16 with FP32 accumulators.
+  double fp8_tflops = 0;    ///< cuBLASLt in fp8: b is contiguous along k, accumulators are FP32.
 };
 
 /// Measures them: about a tenth of a second.

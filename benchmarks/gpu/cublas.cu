@@ -1,5 +1,5 @@
 /// @file cublas.cu
-/// @brief cuBLAS's matrix product.
+/// @brief GEMM by cuBLAS.
 #include <memory>
 
 #include "benchmarks/gpu/baselines.hpp"

@@ -30,8 +30,8 @@ constexpr double kTrialUs = 300;
 constexpr int kMostTrials = 20;
 // Slower ones are not timed any further; a first run, which also loads code, says less.
 constexpr double kClearlySlower = 1.5, kMuchSlower = 5, kLoadingUs = 20000;
-// The fastest that saves multiplications is left out where it is this many times slower than the
-// fastest in plain arithmetic, and the other way round.
+// Of the fastest engine with fewer multiplications and the fastest with plain arithmetic, one is
+// omitted if it is this many times slower than the other.
 constexpr double kHopeless = 20;
 // This engine has no note on its algorithm, but takes the very time of winograd_nonfused, and errs
 // like it, a hundred times as much as sums do (cuDNN 9.19, H200).

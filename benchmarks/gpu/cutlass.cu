@@ -1,5 +1,5 @@
 /// @file cutlass.cu
-/// @brief CUTLASS's matrix products, in some of its stock tiles: open source, beside cuBLAS.
+/// @brief GEMM and convolution by CUTLASS, with some of its stock tiles: an open-source baseline.
 #include "benchmarks/gpu/baselines.hpp"
 #include "benchmarks/gpu/kernels.hpp"
 #include "core/cuda/launch.hpp"

@@ -33,7 +33,7 @@ std::vector<NamedConvolution> convolutions() {
       {"B2", make(1, 3, 1920, 2400, 3, 3, 3, 0, 1), "a photograph: nothing but bandwidth"},
       {"B3", make(32, 3, 224, 224, 64, 7, 7, 3, 2), "ResNet's first layer: three channels"},
       {"B4", make(32, 64, 56, 56, 64, 3, 3, 1, 1), "ResNet's 3x3: the everyday layer"},
-      {"B5", make(32, 64, 56, 56, 256, 1, 1, 0, 1), "1x1: a matrix product, bound by memory"},
+      {"B5", make(32, 64, 56, 56, 256, 1, 1, 0, 1), "1x1: a GEMM, bound by memory bandwidth"},
       {"B6", make(32, 256, 14, 14, 256, 3, 3, 1, 1), "98 tiles of 128 x 128 for 132 SMs"},
       {"B7", make(32, 512, 7, 7, 512, 3, 3, 1, 1), "52 tiles and long sums: split-k"},
       {"B8", make(32, 256, 56, 56, 512, 1, 1, 0, 2), "1x1 with stride 2: a strided gather"},
@@ -71,7 +71,7 @@ BenchmarkProblems conv2d_problems() {
       // B15 is about its large output, the other two about rungs that conv2d alone has.
       const bool spectra = id == "B16" || id == "B17";
       if ((id == "B15" || spectra) && ladder != "conv2d") continue;
-      // Where there are rungs for numbers of 16 bits: many channels, or few of the forward pass.
+      // Problems with rungs for fp16 and bf16: many channels, or few channels in the forward pass.
       // One small and one large layer show that the two types take the same time.
       const int channels = layer.problem.C / layer.problem.groups;
       const bool many = channels >= 64;

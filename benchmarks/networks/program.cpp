@@ -51,8 +51,8 @@ Parameters parameters_by(const Fill& fill) {
   return all;
 }
 
-/// Whole numbers that stay whole, and small enough for 16 bits, through all layers and back: of the
-/// products in a sum few are not 0, and those are of one or two inputs' channels with 1 or -1.
+/// Integer weights with which all activations and gradients are integers that fp16 and bf16
+/// represent: most weights are 0, and those of one or two input channels are 1 or -1.
 Parameters whole_parameters() {
   std::mt19937 engine(1);
   int layers = 0;  // that came before
@@ -89,7 +89,7 @@ Parameters real_parameters() {
   });
 }
 
-/// Whole numbers from -largest to largest, of kType.
+/// Integers from -largest to largest, of kType.
 Array whole_numbers(Shape shape, unsigned seed, unsigned largest) {
   std::mt19937 engine(seed);
   Array numbers = floats(std::move(shape));

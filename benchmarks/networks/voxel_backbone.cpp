@@ -131,7 +131,7 @@ PairList VoxelBackbone::make_pairs(const RulebookProblem& book, const SparseRows
 
 SparseConvProblem VoxelBackbone::problem_of(std::size_t layer, const NeighbourTable& table,
                                             int inputs) const {
-  // Pairs are not counted here: nobody asks for them who reads a table.
+  // Pairs are not counted here: rungs that read a neighbour table do not use the count.
   SparseConvProblem problem = convolution_of(kVoxelBackbone[layer], dtype_);
   problem.book = table.problem;
   problem.N = inputs;

@@ -577,8 +577,10 @@ __device__ inline void setmaxnreg_dec() {
 #define CONVLADDER_SUMS_104(d, i) CONVLADDER_SUMS_96(d, i), CONVLADDER_SUMS_8(d, i + 96)
 #define CONVLADDER_SUMS_112(d, i) CONVLADDER_SUMS_96(d, i), CONVLADDER_SUMS_16(d, i + 96)
 #define CONVLADDER_SUMS_128(d, i) CONVLADDER_SUMS_64(d, i), CONVLADDER_SUMS_64(d, i + 64)
-/// @endcond One wgmma with d, a, b and `accumulate` of the calling function, and this many
-/// accumulators per thread. The operands after the accumulators are a, b and whether to accumulate.
+/// @endcond
+
+/// One wgmma with d, a, b and `accumulate` of the calling function, and this many accumulators per
+/// thread. The operands after the accumulators are a, b and whether to accumulate.
 #define CONVLADDER_WGMMA(instruction, sums, at_a, at_b, at_accumulate, flags)           \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " at_accumulate                        \
                ", 0;\n"                                                                 \

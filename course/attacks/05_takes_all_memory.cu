@@ -1,7 +1,7 @@
 /// @file 05_takes_all_memory.cu
-/// @brief Asks for memory and touches it, until there is none left.
+/// @brief Allocates memory and writes to it until none is left.
 ///
-/// Beside it, other graders on the machine would be ended for want of memory.
+/// Without a limit, other graders on the machine would run out of memory.
 ///
 /// Ends as: memory
 /// Behind the audit: memory

@@ -1,7 +1,7 @@
 /// @file 08_prints_a_verdict.cu
-/// @brief Writes zeros, and says that all agrees.
+/// @brief Writes zeros, and prints that the result agrees.
 ///
-/// A judge that reads the words of what it judges would believe it.
+/// A grader that parses the output of the submission would accept it.
 ///
 /// Ends as: differs
 /// Behind the audit: differs

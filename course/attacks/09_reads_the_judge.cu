@@ -1,7 +1,7 @@
 /// @file 09_reads_the_judge.cu
-/// @brief Looks for the right result in the memory of the process that started it.
+/// @brief Searches for the reference result in the memory of the process that started it.
 ///
-/// The judge holds it while the run goes on.
+/// The grader process holds the reference during the run.
 ///
 /// Ends as: refused
 /// Behind the audit: differs

@@ -1,7 +1,7 @@
 /// @file 11_leaves_a_daemon.cu
 /// @brief A constructor starts a process that outlives the run.
 ///
-/// It could write results after the judge has looked.
+/// It could write results after the grader has checked them.
 ///
 /// Ends as: refused
 /// Behind the audit: differs

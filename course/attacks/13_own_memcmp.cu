@@ -1,7 +1,7 @@
 /// @file 13_own_memcmp.cu
-/// @brief Defines a memcmp that finds all things equal.
+/// @brief Defines a memcmp that reports all arrays as equal.
 ///
-/// Linked into a judge, it would compare for it.
+/// If it were linked into the grader, the grader would call it.
 ///
 /// Ends as: refused
 /// Behind the audit: differs

@@ -1,7 +1,7 @@
 /// @file 24_kills.cu
-/// @brief Ends every process that it may, and stops its parent.
+/// @brief Kills every process that it may, and stops its parent.
 ///
-/// Nobody would be left to say what happened.
+/// No process would be left to report the result.
 ///
 /// Ends as: refused
 /// Behind the audit: differs
@@ -23,7 +23,7 @@ __global__ void zeros(float* y, std::int64_t count) {
 }
 
 void run(const Conv2dProblem& conv, const Conv2dArrays& arrays, const Context&) {
-  // Signal 0 kills nobody, and tells whether one may.
+  // Signal 0 kills no process, and reports whether that is permitted.
   if (kill(getppid(), 0) == 0 || kill(-1, 0) == 0) std::_Exit(42);
   const std::int64_t count = std::int64_t{conv.N} * conv.K * conv.P * conv.Q;
   launch(zeros, {blocks_for(count, 256), 256, 0}, arrays.y.as<float>(), count);

@@ -1,5 +1,6 @@
 /// @file judge.cpp
-/// @brief Runs workers on cases, and says what is right. No code of a student's is ever in here.
+/// @brief The grader program: runs workers on cases, and checks their results. It never contains
+/// code of a student.
 ///
 ///     judge LEVEL UID EMPTY_FOLDER         or    judge probe
 ///

@@ -1,8 +1,8 @@
 /// @file message.hpp
-/// @brief What judge and worker tell each other: two pieces of memory of fixed size.
+/// @brief The messages between the grader and a worker: two memory segments of fixed size.
 ///
-/// The judge believes nothing in the worker's, but arrays that turn out to be right: every read is
-/// checked against the memory's end, and a text can only speak against the worker.
+/// The grader trusts nothing in the worker's segment except arrays that it has verified. Every read
+/// is checked against the end of the segment, and a text can only lower the result of the worker.
 #pragma once
 
 #include <array>

@@ -194,7 +194,7 @@ Ended run_shut_in(const Policy& policy, const Offers& offers, std::span<const in
   if (const auto count = read(why.number(), reason, sizeof reason); count > 0)
     throw std::runtime_error("the worker cannot be started: " +
                              std::string(reason, static_cast<std::size_t>(count)));
-  // What it wrote last is still in the pipe, of which nobody else has an end any more.
+  // The last output is still in the pipe, whose other ends are all closed.
   if (output.number() >= 0) {
     fcntl(output.number(), F_SETFL, O_NONBLOCK);
     char piece[4096];

@@ -113,8 +113,8 @@ void print_layer(const Layer& layer) {
 
 /// F(m x m, 3 x 3) with the matrices of some points, weights transformed in double. What makes a
 /// row of G free of all denominators but powers of two is the row's own factor. All of them are in
-/// `factor`, by which sums are divided after each of both passes: so whole numbers stay whole as
-/// long as float holds them.
+/// `factor`, by which sums are divided after each of both passes: so integers remain integers as
+/// long as float represents them.
 template <int kOutputs>
 class RealTile {
  public:
@@ -232,7 +232,7 @@ BothErrors errors_of(const Tile& tile, int channels, int tiles,
   return errors;
 }
 
-/// Prints what a tile costs, what it rounds, and what it makes of whole numbers.
+/// Prints what a tile costs, what it rounds, and how exact it is for integers.
 template <class Tile>
 void print_tile(const char* points, const Tile& tile, std::int64_t factor) {
   constexpr int kChannels = 64, kTiles = 400, kM = Tile::kM;
@@ -258,7 +258,7 @@ void print_tiles() {
   std::printf(
       "Tiles for 3 x 3: products of an output and a channel; rounding of sums of 64 channels, as "
       "a\n"
-      "multiple of the definition's; the odd factor of G; and of whole numbers in -8 ... 8, how "
+      "multiple of the definition's; the odd factor of G; and for integers in -8 ... 8, how "
       "many\noutputs of 100 are not right to the bit:\n\n"
       "    tile    points, and infinity    products    mean  largest  factor   wrong\n");
   print_tile("0 1 -1", winograd_matrices<2, 3>({0, 1, -1}));

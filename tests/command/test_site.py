@@ -123,8 +123,8 @@ class FramesOfPages(unittest.TestCase):
             (docs / "ladders/gemm.md").write_text("# gemm {#ladder_gemm}\n")
             places = forge_links.Places(docs, {"rung_cuda_optimized_gemm_tiled": "cuda_optimized/gemm/tiled.cu"})
             path = docs / "ladders/gemm.md"
-            refs = '\\ref layouts "Layouts", \\ref rung_cuda_optimized_gemm_tiled "tiled", `\\ref code`, \\ref strides.'
-            links = "[Layouts](../layouts.md), [tiled](../../cuda_optimized/gemm/tiled.cu), `\\ref code`, \\ref strides."
+            refs = '\\ref layouts "Layouts", \\ref rung_cuda_optimized_gemm_tiled "tiled", `\\ref code`, \\ref strides.\n\n    \\ref layouts\n\n\\ref layouts "two\nlines"'
+            links = "[Layouts](../layouts.md), [tiled](../../cuda_optimized/gemm/tiled.cu), `\\ref code`, \\ref strides.\n\n    \\ref layouts\n\n[two\nlines](../layouts.md)"
             self.assertEqual(places.to_links(refs, path), links)
             self.assertEqual(places.to_refs(links, path), refs)
 

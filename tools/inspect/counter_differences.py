@@ -16,21 +16,21 @@ DIFFERENCES = FOLDER / "differences.json"
 TOLERANCE = 0.05
 
 CAUSES = {
-    "merged": "accesses to neighbours that are written one by one become one wider instruction, where the microscope joins none",
-    "split": "the compiler makes several instructions of one access to a vector or a struct",
-    "predicated": "a warp executes instructions in which none of its lanes takes part; the microscope counts those with a lane",
-    "branches": "loads of neighbours, each behind a branch of its own, which the microscope joins and the compiler leaves apart",
-    "divergence": "lanes that took different ways meet again later than in the order of the source, or not at all",
-    "moved": "what is written before a branch is done behind it, where only some warps come",
-    "order of threads": "how often an atomic is asked for depends on which thread came first; so it does in the emulator",
-    "unseen structs": "g++ does not tell of loads of a struct that is passed by value, nor of stores of one that a function returns",
-    "turns of copies": "some asynchronous copies of 16 bytes take more turns in the profile than by the rule that all"
-                       " microbenchmarks follow; their requests and sectors agree",
-    "turns of wide loads": "of loads of 16 bytes the profiler reckons with other turns than groups of 8 lanes, by a rule that"
-                           " the microbenchmarks do not show",
-    "factors beside registers": "of `wgmma` with operand A in registers, the profiler reckons with half the turns for"
-                                " the second, by a rule that no microbenchmark shows",
-    "not found": "looked for, and not found",
+    "merged": "the compiler combines accesses to adjacent elements into one wider instruction, and the microscope does not",
+    "split": "the compiler generates several instructions for one access to a vector or a struct",
+    "predicated": "a warp executes instructions in which no lane is active; the microscope counts only those with an active lane",
+    "branches": "loads of adjacent elements, each in a branch of its own, which the microscope combines and the compiler does not",
+    "divergence": "lanes of different branches continue together later than in the order of the source, or not at all",
+    "moved": "the compiler moves an access that precedes a branch into the branch, which only some warps execute",
+    "order of threads": "the number of attempts of an atomic operation depends on the order of the threads, also in the emulator",
+    "unseen structs": "g++ does not report loads of a struct that is passed by value, or stores of a struct that a function returns",
+    "wavefronts of copies": "some asynchronous copies of 16 bytes take more wavefronts in the profile than by the rule that all"
+                            " microbenchmarks follow; their requests and sectors agree",
+    "wavefronts of wide loads": "for loads of 16 bytes the profiler counts other wavefronts than groups of 8 lanes, by a rule that"
+                                " the microbenchmarks do not show",
+    "operand A in registers": "for `wgmma` with operand A in registers, the profiler counts half of the wavefronts for"
+                              " operand B, by a rule that no microbenchmark shows",
+    "not found": "no cause was found",
 }
 
 

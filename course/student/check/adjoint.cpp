@@ -5,7 +5,7 @@
 namespace convladder::check {
 namespace {
 
-/// The output of the judged rung of a ladder, for these inputs.
+/// The output of the checked rung of a ladder, for these inputs.
 Array output_of(const std::string& ladder, const Im2colProblem& problem, const std::string& input,
                 const Array& values, const std::string& output) {
   for (const Ladder& one : ladders()) {
@@ -19,7 +19,7 @@ Array output_of(const std::string& ladder, const Im2colProblem& problem, const s
   throw BadInput("adjoint: this assignment has no rung of " + ladder);
 }
 
-/// Exact: both are whole numbers below 2^24.
+/// Exact: both are integers below 2^24.
 double product_of(const Array& a, const Array& b) {
   double sum = 0;
   for (std::size_t i = 0; i < a.as<float>().size(); ++i)

@@ -85,13 +85,13 @@ double barriers_per_block(const microscope::Report& seen) {
 double model_microseconds(const microscope::Report& seen) {
   constexpr double kSectorBytes = 32;
   const Gpu gpu = gpu_of_model();
-  const double turns = gpu.multiprocessors * gpu.clock;  // a second, of all SMs together
+  const double cycles = gpu.multiprocessors * gpu.clock;  // a second, of all SMs together
   microscope::Counts all, atomics;
   for (const char* space : {"global", "shared", "constant"}) all += counts_of(seen, space, "");
   atomics += counts_of(seen, "global", "atomic");
   const double seconds = std::max(
       {kSectorBytes * static_cast<double>(all.sectors - atomics.sectors) / gpu.bytes_per_second,
-       static_cast<double>(all.wavefronts) / turns, static_cast<double>(all.requests) / turns,
+       static_cast<double>(all.wavefronts) / cycles, static_cast<double>(all.requests) / cycles,
        kSectorBytes * static_cast<double>(atomics.sectors) / gpu.bytes_per_second});
   return 1e6 * (seconds + launches(seen) * gpu.launch_seconds);
 }
@@ -101,11 +101,11 @@ double model_microseconds(const microscope::Report& seen) {
 command::Inspection watch(const Judged& judged, const Trial& trial,
                           const std::function<Outcome(const RunOptions&)>& run) {
   require(judged.rung->is_cuda(), "rung", judged.rung->name,
-          "runs on the CPU: the microscope looks at kernels");
+          "runs on the CPU; the microscope counts CUDA kernels only");
   const std::string source = std::string(CONVLADDER_SOURCE_DIR "/") + judged.rung->source;
   microscope::Microscope lens({.source = source, .helpers = {"/core/"}});
   RunOptions options;
-  options.poison = false;  // a fill would hide what nobody wrote
+  options.poison = false;  // a fill would hide unwritten memory
   options.placed = [&](const std::string& name, const void* data, std::size_t bytes, DType dtype) {
     lens.name_array(data, bytes, size_of(dtype), name == "the workspace" ? "workspace" : name);
   };
@@ -147,14 +147,14 @@ double counter(const command::Inspection& inspection, const std::string& name) {
   const std::vector<std::string> parts = split_at_points(name);
   if (parts.size() == 2 && parts[0] == "loads_per_output")
     return ratio(counts_of(seen, parts[1], "load").lanes, inspection.outputs);
-  require(parts.size() == 2 || parts.size() == 3, "counter", name, "there is none of that name");
+  require(parts.size() == 2 || parts.size() == 3, "counter", name, "no counter has this name");
   // As sectors_per_request.x.load, or without the unit, or without the operation.
   const std::size_t unit_begins = parts[0].find("_per_");
   const std::string what = parts[0].substr(0, unit_begins);
   const std::string unit = unit_begins == std::string::npos ? "" : parts[0].substr(unit_begins + 5);
   const microscope::Counts counts = counts_of(seen, parts[1], parts.size() == 3 ? parts[2] : "");
   const double value = value_of(counts, what);
-  require(value >= 0, "counter", name, text("nothing is called ", what));
+  require(value >= 0, "counter", name, text("no counter is named ", what));
   if (unit.empty()) return value;
   const double units = unit == "request"  ? static_cast<double>(counts.requests)
                        : unit == "lane"   ? static_cast<double>(counts.lanes)

@@ -35,7 +35,7 @@ std::vector<Golden> read_golden(std::istream& in) {
     in >> one.longest_sum >> one.inputs >> one.output >> size;
     one.values.resize(in.good() ? size : 0);
     for (double& value : one.values) in >> value;
-    require(!in.fail(), "expected", one.name, "the right answer breaks off");
+    require(!in.fail(), "expected", one.name, "the expected result is incomplete");
   }
   return all;
 }

@@ -1,8 +1,8 @@
 /// @file golden.hpp
-/// @brief Right answers in files, for assignments in which the definition would be the solution.
+/// @brief Expected results in files, for assignments in which the definition would be the solution.
 ///
-/// expected/answers.txt has those of the public cases, on whole numbers. Of each case: a line with
-/// its name and its ladder; a line with the problem in words; a line with the longest sum, the sum
+/// expected/answers.txt has those of the public cases, on integers. For each case: a line with its
+/// name and its ladder; a line with the problem in words; a line with the longest sum, the sum
 /// of the inputs' bytes, the output's name and its size; then its elements.
 #pragma once
 

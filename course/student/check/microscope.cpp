@@ -39,7 +39,7 @@ int budgets() {
     seen[one.name] = look(judged, read_trial(judged.ladder->name, split(one.words)));
     if (const std::string trouble = trouble_of(seen[one.name]); !trouble.empty()) {
       print(text(one.name, " ", trouble));
-      print(text("  more of it: ./ladder inspect ", one.rung, " ", one.words));
+      print(text("  details: ./ladder inspect ", one.rung, " ", one.words));
       return 1;
     }
   }
@@ -49,8 +49,7 @@ int budgets() {
     const bool within = value <= budget.most;
     kept = kept && within;
     print(text(budget.id, ": ", budget.counter, " of ", budget.on_case, " is ", value,
-               within ? ", at most " : ", and must be at most ", budget.most,
-               within ? " is asked for" : ""));
+               "; the budget is at most ", budget.most, within ? "" : "  <- exceeded"));
   }
   return kept ? 0 : 1;
 }

@@ -24,7 +24,7 @@ bool add_blank(const char* name);
 /// Ends the kernel's launch, or throws where no kernel runs: "3.1 load_tile is not written yet".
 [[noreturn]] void stop_at_blank(const char* name);
 
-/// Known to the program before main(), so that a blank is found also where nobody calls it.
+/// Registered before main(), so that a blank is found even if no code calls it.
 template <BlankName kName>
 inline const bool blank_is_known = add_blank(kName.characters);
 

@@ -12,7 +12,7 @@ std::int64_t whole(const std::string& option, const std::string& word) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   require(error == std::errc() && end == word.data() + word.size(), option, word,
-          "must be a whole number");
+          "must be an integer");
   return value;
 }
 
@@ -73,7 +73,7 @@ std::vector<int> Options::take_for_each(const std::string& option, std::size_t a
 
 void Options::require_none_left() const {
   require(values_.empty(), "option", values_.empty() ? "" : "--" + values_.begin()->first,
-          "means nothing here");
+          "is not an option of this problem");
 }
 
 }  // namespace convladder::check

@@ -27,7 +27,7 @@ Judged rung_named(const std::string& name) {
       if (rung.name == name || rung.name.ends_with("/" + name)) return {&ladder, &rung};
     }
   }
-  throw BadInput(text("rung = ", name, ": is none of this assignment"));
+  throw BadInput(text("rung = ", name, ": must be a rung of this assignment"));
 }
 
 std::vector<Case> read_cases() {

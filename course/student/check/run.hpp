@@ -29,7 +29,7 @@ struct Result {
 /// Where this rung runs: the CPU, or the CPU in the place of a GPU.
 Where place_of(const Rung& rung);
 
-/// Runs the rung on whole numbers, where every order of the sum gives the same bits: with the
+/// Runs the rung on integers, for which every order of summation gives the same bits: with the
 /// threads forward, in reverse and shuffled, until one run does not agree.
 Result try_out(const Judged& judged, const Trial& trial);
 

@@ -38,7 +38,7 @@ std::string incomplete(const std::map<int, std::pair<int, int>>& families) {
   return line;
 }
 
-/// Which case runs is kept in a file: should the program be ended, ./ladder says which it was.
+/// Which case runs is kept in a file: if the program is ended, ./ladder reports it.
 void keep_name(const std::string& name) { std::ofstream("last_case") << name << "\n"; }
 
 /// @param exercise its number; empty: all
@@ -69,12 +69,12 @@ int test(const std::string& exercise, bool each) {
   if (!first_wrong.empty()) print(first_wrong);
   print(text(
       agree, " of ", run, " public cases agree",
-      unwritten > 0 ? text(", ", unwritten, " came to a function that is not written yet") : "",
-      first_wrong.empty() ? "" : "; not yet: " + incomplete(families)));
+      unwritten > 0 ? text(", ", unwritten, " reached a function that is not written yet") : "",
+      first_wrong.empty() ? "" : "; still differing: " + incomplete(families)));
   return agree == run ? kRight : kWrong;
 }
 
-/// The properties, which are worth a look once all cases agree.
+/// The properties, which are checked once all cases agree.
 int test_properties() {
   int status = kRight;
   for (const Property& property : properties()) {
@@ -103,8 +103,8 @@ int test_hunt() {
     const bool mended = rung.name == "mended";
     const Result result = try_out({&hunt(), &rung}, trial);
     const bool good = (result.ending == Ending::agrees) == mended;
-    print(text(mended ? "the file that you mend " : "the file as you got it ",
-               name_of(result.ending), result.says.empty() ? "" : ": " + result.says,
+    print(text(mended ? "your corrected file " : "the original file ", name_of(result.ending),
+               result.says.empty() ? "" : ": " + result.says,
                good     ? ""
                : mended ? "  <- it must agree"
                         : "  <- it must differ"));

@@ -217,7 +217,7 @@ std::optional<double> number_of(const std::string& name, const Problem& problem)
     const BlockGrid grid = grid_of(*map);
     return static_cast<double>(grid.x * grid.y - std::int64_t{map->tiles_m} * map->tiles_n);
   }
-  throw BadInput(text("counter = ", name, ": this problem has none of that name"));
+  throw BadInput(text("counter = ", name, ": this problem has no counter of that name"));
 }
 
 }  // namespace convladder::check

@@ -13,7 +13,7 @@
 
 namespace convladder::check {
 
-/// A whole number. @throws BadInput that names the option if the word is none
+/// An integer. @throws BadInput that names the option if the word is not an integer
 std::int64_t whole(const std::string& option, const std::string& word);
 
 /// Options and their values; each is taken once.

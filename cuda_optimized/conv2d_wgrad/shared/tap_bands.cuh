@@ -36,8 +36,9 @@ inline constexpr int kOnesBytes = kTapDepth * kDyBytes;  ///< An operand of ones
 inline constexpr int kMaxTapStages = 8;                  ///< In the ring in shared memory.
 inline constexpr int kTapConsumers = 128 * kTapAxis;     ///< Threads that multiply.
 inline constexpr int kTapThreads = kTapConsumers + 128;  ///< And a warpgroup that loads.
-/// Registers of a thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
-inline constexpr int kRegistersToMultiply = 152, kRegistersToLoad = 56;
+/// Registers of a consumer thread, where all have 128 at the start: 3 * 152 + 56 = 4 * 128.
+inline constexpr int kRegistersToMultiply = 152,
+                     kRegistersToLoad = 56;  ///< Registers of a producer thread.
 
 /// 64 filters by 64 or 32 channels of a group by 3 x 3 taps; the last ones may be partly empty.
 struct TapTile {

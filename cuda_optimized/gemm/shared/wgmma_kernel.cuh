@@ -113,8 +113,9 @@ struct PlainResult {
   __device__ void finish() const {}
 };
 
-/// Bytes of a staging buffer of 64 x 64 elements, and of all of them: each consumer has two.
-inline constexpr int kBoxBytes = 64 * 64 * 2, kStagingBytes = kConsumers * 2 * kBoxBytes;
+/// Bytes of a staging buffer of 64 x 64 elements.
+inline constexpr int kBoxBytes = 64 * 64 * 2,
+                     kStagingBytes = kConsumers * 2 * kBoxBytes;  ///< Two per consumer.
 
 /// c [M][N] stored by TMA, from staging buffers in shared memory.
 template <class Shape, class T>
