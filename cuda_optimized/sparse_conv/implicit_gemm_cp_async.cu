@@ -105,13 +105,14 @@ __global__ void __launch_bounds__(Shape::Tile::kThreads, kBlocks)
     // Without the pipeline this loop would be
     //
     //     for the listed taps, for chunks of 32 channels:                       (a step)
-    //       a_tile[m][k] = features[nbr[tap][row m]][chunk + k], or 0           (each warp its
-    //       rows) b_tile[k][n] = weights[tap][chunk + k][co0 + n];   __syncthreads() for k, i, j:
-    //       sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
+    //       a_tile[m][k] = features[nbr[tap][row m]][chunk + k], or 0           (rows of a warp)
+    //       b_tile[k][n] = weights[tap][chunk + k][co0 + n]
+    //       __syncthreads()
+    //       for k, i, j: sums[i][j] += a_tile[row i of this thread][k] * b_tile[k][column j]
     for (Step now; now.entry < taps.count(); copies.advance(now)) {
+      // After the wait, this thread's copies have landed. The barrier makes those of all threads
+      // visible, and separates the loads of the previous step from the copies into its stage.
       ptx::cp_async_wait_group<kStages - 2>();
-      // This thread's copies have landed. The barrier makes those of all threads visible, and
-      // separates the loads of the previous step from the copies into its stage.
       __syncthreads();
       copies.ask_for_next();
       if (taps.warp_has(now.entry)) {  // else no row of this warp has the tap

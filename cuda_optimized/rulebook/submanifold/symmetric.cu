@@ -40,7 +40,7 @@ namespace {
 constexpr int kThreads = 256;
 constexpr std::int64_t kMaxBlocks = 1 << 20;  ///< Upper bound of the grid; threads stride over more
                                               ///< work.
-constexpr std::int32_t kEmpty = 0x7fffffff;   ///< A cell without a site: more than any row.
+constexpr std::int32_t kEmpty = 0x7fffffff;   ///< An empty cell: greater than every row.
 constexpr std::int64_t kMaxCells = std::int64_t{1} << 30;  ///< 4 GB of rows.
 
 /// Taps before the centre, which is tap number half_of() itself.
