@@ -236,24 +236,19 @@ def entries_of(path):
 def check_steps(rows):
     """Prints the likeness of each step. A step from C++ to CUDA is a translation, which has few lines in common."""
     sources = {row["rung"]: row["source"] for row in rows}
-    large = entries_of(LARGE_STEPS)
-    small = set(large)
+    low = {}
     for row, alike in likeness.of_table([row for row in rows if row["level"] == "spine"], sources):
         translated = row["backend"] == "cuda" and sources[row["previous"]].endswith(".cpp")
         print(f"{alike:.2f}  {row['rung']}{'  (from C++)' if translated else ''}", file=sys.stderr)
-        if alike >= LEAST_LIKENESS or translated:
-            continue
-        small.discard(row["rung"])
-        if row["rung"] not in large:
-            problem(ROOT / row["source"], 0, f"the likeness of this step to {row['previous']} is {alike:.2f}, which is less than "
-                                             f"{LEAST_LIKENESS}; give the reason in {LARGE_STEPS.name}")
-    for rung in sorted(small):
-        problem(LARGE_STEPS, 0, f"{rung} is not a step with low likeness: remove the entry")
+        if alike < LEAST_LIKENESS and not translated:
+            low[row["rung"]] = (row["source"], f"the likeness of this step to {row['previous']} is {alike:.2f}, which is less than "
+                                               f"{LEAST_LIKENESS}")
+    check_exceptions(low, entries_of(LARGE_STEPS), LARGE_STEPS, "is not a step with low likeness")
 
 
 def check_files_to_open(rows, many, opened_of=likeness.files_to_open):
     """Prints how many headers each rung of a spine includes. @param many exceptions: {rung: reason}"""
-    few = set(many)
+    above = {}
     for row in rows:
         if row["ladder"] not in DENSE_LADDERS or row["backend"] != "cuda":
             continue
@@ -261,14 +256,23 @@ def check_files_to_open(rows, many, opened_of=likeness.files_to_open):
         opened, most = opened_of(row["source"]), MOST_FILES_OF_SPINE if spine else MOST_FILES
         if spine:
             print(f"{len(opened):2} headers  {row['rung']}", file=sys.stderr)
-        if len(opened) <= most:
-            continue
-        few.discard(row["rung"])
-        if row["rung"] not in many:
-            problem(ROOT / row["source"], 0, f"it includes {len(opened)} headers of rungs ({', '.join(opened)}), more than {most};"
-                                             f" give the reason in {MANY_FILES.name}")
-    for rung in sorted(few):
-        problem(MANY_FILES, 0, f"{rung} includes few headers: remove the entry")
+        if len(opened) > most:
+            above[row["rung"]] = row["source"], f"it includes {len(opened)} headers of rungs ({', '.join(opened)}), more than {most}"
+    check_exceptions(above, many, MANY_FILES, "includes few headers")
+
+
+def check_exceptions(found, reasons, file, otherwise):
+    """Checks that each rung beyond a limit has a reason, and that each reason is needed.
+
+    @param found {rung: (its source, what is beyond the limit)}
+    @param reasons {rung: reason}, the entries of `file`
+    @param otherwise what is true of a rung within the limit
+    """
+    for rung, (source, what) in found.items():
+        if rung not in reasons:
+            problem(ROOT / source, 0, f"{what}; give the reason in {file.name}")
+    for rung in sorted(set(reasons) - set(found)):
+        problem(file, 0, f"{rung} {otherwise}: remove the entry")
 
 
 def check_lengths(rows):
