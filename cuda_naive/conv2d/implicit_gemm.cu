@@ -18,9 +18,9 @@
 ///                                     j -> n = j / (P * Q),  p = j / Q % P,  q = j % Q
 ///     M = K / groups filters, j = 0 ... N * P * Q - 1, k = 0 ... C / groups * R * S - 1
 ///
-/// **Expect.** The two loads of direct.cu per multiply-add, and some 60 more instructions: 40 for two
-/// divisions with remainder, 20 for addresses and bounds. An SM issues 128 lane instructions per
-/// cycle, so at most 1/60 of the peak is reached: 1.2 TFLOP/s and 200 ms for B10 on an H200.
+/// **Expect.** The two loads of direct.cu per multiply-add and some 60 more instructions: 40 for
+/// two divisions with remainder, 20 for addresses and bounds. An SM issues 128 lane instructions
+/// per cycle, so at most 1/60 of the peak is reached: 1.2 TFLOP/s, 200 ms for B10 on an H200.
 /// @expect on --n 1 --c 16 --h 16 --w 16 --k 64 --r 3 --s 3 --pad 1
 /// @expect loads_per_output.x 16 * 46 * 46 / (16 * 16) = 132.25, of 16 * 3 rows of taps 46 are in x
 /// @expect loads_per_output.weights 16 * 46 * 46 / (16 * 16) = 132.25, as in direct.cu
