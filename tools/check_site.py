@@ -28,7 +28,7 @@ import link_terms  # noqa: E402
 from code_index import CodeIndex, page_of_file  # noqa: E402
 
 MOST_BYTES_OF_PAGE = 1 << 20
-MOST_BYTES_OF_SITE = 43_000_000
+MOST_BYTES_OF_SITE = 43_000_000  # of it 3 MB are outputs of the lessons, where they have been run
 MOST_PAGES = 1000
 MOST_CLICKS = 3
 LEAST_CONTRAST = 4.5
